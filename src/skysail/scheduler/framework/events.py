@@ -1,12 +1,13 @@
 """What happened in the cluster, in the words by which plugins ask to be woken.
 
-A pod that a plugin refused sleeps until something happens that this plugin said could change its answer. An informer's
-event is translated to one or more `ClusterEvent`s (`skysail.scheduler.framework.changes`), as specific as can be told; a
-plugin names the ones it cares about in `events_to_register`, each with an optional hint function that looks closer.
+A pod that a plugin refused sleeps until something happens that this plugin said could change its answer. An
+informer's event is translated to one or more `ClusterEvent`s (`skysail.scheduler.framework.changes`), as specific as
+can be told; a plugin names the ones it cares about in `events_to_register`, each with an optional hint function that
+looks closer.
 
-    NodeUpdateNodeLabel      matches a registration of {Node, UPDATE_NODE_LABEL}, {Node, UPDATE}, {Node, ALL} or {*, ALL}
-    AssignedPodDelete        matches {Pod, DELETE}: `AssignedPod` and `UnschedulablePod` only occur in what comes in
-    *All                     (an incoming wildcard: a time-out, a forced activation) moves every pod, no matter who refused it
+    NodeUpdateNodeLabel   matches a registration of {Node, UPDATE_NODE_LABEL}, {Node, UPDATE}, {Node, ALL} or {*, ALL}
+    AssignedPodDelete     matches {Pod, DELETE}: `AssignedPod` and `UnschedulablePod` only occur in what comes in
+    *All                  (an incoming wildcard: a time-out, a forced activation) moves every pod, whoever refused it
 
 Source: kube-scheduler/framework/types.go, pkg/scheduler/framework/{events,types}.go, v1.36.
 """
