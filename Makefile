@@ -1,0 +1,38 @@
+# Skysail's tasks. `make demo` and `make test` work on a fresh clone with only python3 present.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test lint unit soak bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,cel,uvloop]'
+	touch $@
+
+demo: setup
+	$(BIN)/skysail demo
+
+test: lint unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/python tests/tools/fetch_kubectl.py
+	$(BIN)/pytest -n 2 --dist worksteal
+
+soak: setup
+	SOAK_SEEDS=$(or $(SEEDS),200) $(BIN)/pytest -n 2 --dist worksteal
+
+bench: setup
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .cache build dist
