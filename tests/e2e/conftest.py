@@ -15,11 +15,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def namespace(up: Running, request: pytest.FixtureRequest) -> Iterator[str]:
+def namespace(up: Running, request: pytest.FixtureRequest) -> str:
     """A namespace named after the test."""
     name = request.node.name.removeprefix("test_").replace("_", "-")[:60].strip("-")
     up.kubectl("create", "-f", "-", stdin=f'{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}')
-    yield name
+    return name
 
 
 Kubectl = Callable[..., str]
