@@ -1,0 +1,353 @@
+"""The node table: one row per node, one array per thing that scheduling reads.
+
+Invariants:
+- a row belongs to one node name until that node is gone; then it is dead (`live` is False) and may be given away;
+- `size` is the first index never used: every full-length view is `column[:size]`, dead rows included;
+- every write of a row appends it to the log, so that a reader who remembers a position of the log knows which rows
+  to read again; the log of Node changes is a subset, kept apart because most changes are pods coming and going;
+- the rows behind `size` up to the capacity may serve as scratch rows for what-ifs: they are never live, never logged.
+
+Units: `cpu` milli, everything else whole units (bytes, counts). All arrays int64, but codes and derived columns.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from skysail.api.node import Taint
+from skysail.scheduler.cache.columns import ImageColumn, LabelColumn, NodeColumn, PodColumn, pods_moved
+from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_info import PodInfo
+
+IntColumn: TypeAlias = npt.NDArray[np.int64]
+RowIndex: TypeAlias = npt.NDArray[np.intp]
+Rows: TypeAlias = slice | RowIndex
+"""All rows (`slice(0, size)`) or a few: whatever a NumPy array takes as an index."""
+
+C = TypeVar("C")
+NodeC = TypeVar("NodeC", bound=NodeColumn)
+PodC = TypeVar("PodC", bound=PodColumn)
+
+FIRST_CAPACITY = 64
+MAX_DERIVED = 512
+"""Derived columns kept of each kind; the one least recently asked for goes first."""
+
+
+class ChangeLog:
+    """Rows in the order they changed, with positions that stay valid while the log is trimmed at its front."""
+
+    __slots__ = ("_limit", "_rows", "start")
+
+    def __init__(self, limit: int = 1 << 16) -> None:
+        self._rows: list[int] = []
+        self._limit = limit
+        self.start = 0
+        """The position of the oldest entry kept."""
+
+    @property
+    def end(self) -> int:
+        """The position after the newest entry: what a reader who is up to date remembers."""
+        return self.start + len(self._rows)
+
+    def append(self, row: int) -> None:
+        """Note a change."""
+        self._rows.append(row)
+        if len(self._rows) > self._limit:
+            half = self._limit // 2
+            del self._rows[:half]
+            self.start += half
+
+    def since(self, position: int) -> list[int] | None:
+        """Rows changed since a position, repeats included; None when the log no longer reaches back that far."""
+        if position < self.start:
+            return None
+        return self._rows[position - self.start :]
+
+
+class NodeTable:
+    """The table.
+
+    Attributes:
+        size: Rows in use, dead ones included.
+        names: Node names by row; empty for dead rows.
+        infos: Accounts by row; None for dead rows.
+        live: (capacity,) bool.
+        generation: (capacity,) int64, of the account last written.
+        pod_count: (capacity,) int64.
+        nonzero_cpu: (capacity,) int64, see `NodeInfo.nonzero_cpu`; `nonzero_memory` alike.
+        taint_sets: Distinct taint tuples; `taint_ids` (capacity,) int32 says which a row has.
+        unschedulable: (capacity,) bool, `spec.unschedulable`.
+        log: Every change; `node_log`: changes of Node objects.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.capacity = FIRST_CAPACITY
+        self.names: list[str] = []
+        self.infos: list[NodeInfo | None] = []
+        self.rows: dict[str, int] = {}
+        self._free: list[int] = []
+        self.live: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
+        self.unschedulable: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
+        self.generation: IntColumn = self._int_column()
+        self.pod_count: IntColumn = self._int_column()
+        self.nonzero_cpu: IntColumn = self._int_column()
+        self.nonzero_memory: IntColumn = self._int_column()
+        self._allocatable: dict[str, IntColumn] = {}
+        self._requested: dict[str, IntColumn] = {}
+        self.taint_ids: npt.NDArray[np.int32] = np.zeros(self.capacity, dtype=np.int32)
+        self.taint_sets: list[tuple[Taint, ...]] = [()]
+        self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
+        self.rows_with_ports: set[int] = set()
+        self.rows_with_anti_affinity: set[int] = set()
+        self.rows_with_affinity: set[int] = set()
+        self._node_columns: dict[Hashable, NodeColumn] = {}
+        self._pod_columns: dict[Hashable, PodColumn] = {}
+        self.log = ChangeLog()
+        self.node_log = ChangeLog()
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def all_rows(self) -> slice:
+        """Every row, dead ones included: what a full evaluation passes to plugins."""
+        return slice(0, self.size)
+
+    def allocatable(self, resource: str) -> IntColumn:
+        """(capacity,) int64: what nodes offer of a resource; zeros when no node ever had it."""
+        column = self._allocatable.get(resource)
+        return column if column is not None else self._resource(resource)[0]
+
+    def requested(self, resource: str) -> IntColumn:
+        """(capacity,) int64: what pods on the nodes ask for of a resource."""
+        column = self._requested.get(resource)
+        return column if column is not None else self._resource(resource)[1]
+
+    def info(self, row: int) -> NodeInfo:
+        """The account of a live row, or of a scratch row."""
+        found = self.infos[row]
+        assert found is not None, f"row {row} is dead"
+        return found
+
+    def label(self, key: str) -> LabelColumn:
+        """The interned values of a label key."""
+        return self.node_column(("label", key), lambda capacity: LabelColumn(key, capacity))
+
+    def image(self, name: str) -> ImageColumn:
+        """Which nodes hold an image."""
+        return self.node_column(("image", name), lambda capacity: ImageColumn(name, capacity))
+
+    def node_column(self, key: Hashable, make: Callable[[int], NodeC]) -> NodeC:
+        """A derived column of Node objects, made and filled when first asked for.
+
+        Cost: A walk over all rows when it is new.
+        """
+        column = self._node_columns.pop(key, None)
+        if column is None:
+            _make_room(self._node_columns)
+            column = make(self.capacity)
+            for row, info in enumerate(self.infos):
+                if info is not None:
+                    column.write(row, info)
+        self._node_columns[key] = column
+        return column  # type: ignore[return-value]
+
+    def pod_column(self, key: Hashable, make: Callable[[int], PodC]) -> PodC:
+        """A derived column that counts pods, made and filled when first asked for.
+
+        Cost: A walk over all pods when it is new.
+        """
+        column = self._pod_columns.pop(key, None)
+        if column is None:
+            _make_room(self._pod_columns)
+            column = make(self.capacity)
+            for row, info in enumerate(self.infos):
+                if info is not None and info.pods:
+                    column.move(row, info.pods.values(), ())
+        self._pod_columns[key] = column
+        return column  # type: ignore[return-value]
+
+    # -- writing (the snapshot does) -------------------------------------------------------------------------------
+
+    def write(self, info: NodeInfo) -> int:
+        """Take over a node's account; returns its row.
+
+        Cost: A few numbers, unless the Node object itself changed.
+        """
+        row = self.rows.get(info.name)
+        if row is None:
+            row = self._take_row(info.name)
+        before = self.infos[row]
+        if before is None or before.node_generation != info.node_generation:
+            self._write_node(row, info)
+            self.node_log.append(row)
+        self._write_use(row, info)
+        if self._pod_columns:
+            added, removed = pods_moved(before.pods if before is not None else _NO_PODS, info.pods)
+            for column in self._pod_columns.values():
+                column.move(row, added, removed)
+        self.infos[row] = info
+        self.log.append(row)
+        return row
+
+    def remove(self, name: str) -> None:
+        """The node is gone; its row is dead."""
+        row = self.rows.pop(name)
+        before = self.info(row)
+        self.live[row] = False
+        for resource in self._allocatable:
+            self._allocatable[resource][row] = self._requested[resource][row] = 0
+        for node_column in self._node_columns.values():
+            node_column.write(row, None)
+        for pod_column in self._pod_columns.values():
+            pod_column.move(row, (), before.pods.values())
+        for rows in (self.rows_with_ports, self.rows_with_affinity, self.rows_with_anti_affinity):
+            rows.discard(row)
+        self.infos[row] = None
+        self.names[row] = ""
+        self._free.append(row)
+        self.node_log.append(row)
+        self.log.append(row)
+
+    @contextmanager
+    def scratch(self, infos: Sequence[NodeInfo]) -> Iterator[RowIndex]:
+        """Rows for accounts that are not: clones of live nodes with pods added or removed.
+
+        The rows stand behind the live ones, in no log, and are gone when the context ends. Every plugin that answers
+        for rows answers for these too.
+        """
+        first = self.size
+        self._reserve(first + len(infos))
+        for offset, info in enumerate(infos):
+            self._write_scratch(first + offset, info)
+        try:
+            yield np.arange(first, first + len(infos), dtype=np.intp)
+        finally:
+            for row in range(first, first + len(infos)):
+                for rows in (self.rows_with_ports, self.rows_with_affinity, self.rows_with_anti_affinity):
+                    rows.discard(row)
+            del self.names[first:], self.infos[first:]
+
+    def _write_scratch(self, row: int, info: NodeInfo) -> None:
+        source = self.rows[info.name]
+        original = self.info(source)
+        self.names.append(info.name)
+        self.infos.append(info)
+        for resource in self._allocatable:
+            self._allocatable[resource][row] = self._allocatable[resource][source]
+            self._requested[resource][row] = 0
+        self.taint_ids[row] = self.taint_ids[source]
+        self.unschedulable[row] = self.unschedulable[source]
+        for node_column in self._node_columns.values():
+            node_column.copy_cell(source, row)
+        self._write_use(row, info)
+        added, removed = pods_moved(original.pods, info.pods)
+        for pod_column in self._pod_columns.values():
+            pod_column.copy_cell(source, row)
+            pod_column.move(row, added, removed)
+
+    def _take_row(self, name: str) -> int:
+        if self._free:
+            row = self._free.pop()
+            self.names[row] = name
+        else:
+            row = self.size
+            self._reserve(row + 1)
+            self.names.append(name)
+            self.infos.append(None)
+            self.size += 1
+        self.rows[name] = row
+        self.live[row] = True
+        return row
+
+    def _write_node(self, row: int, info: NodeInfo) -> None:
+        for resource in info.allocatable:
+            self._resource(resource)
+        for resource in self._allocatable:
+            self._allocatable[resource][row] = info.allocatable.get(resource, 0)
+            self._requested[resource][row] = 0
+        spec = info.node.spec
+        self.unschedulable[row] = spec.unschedulable
+        self.taint_ids[row] = self._intern_taints(spec.taints) if spec.taints else 0
+        for column in self._node_columns.values():
+            column.write(row, info)
+
+    def _write_use(self, row: int, info: NodeInfo) -> None:
+        for resource, amount in info.requested.items():
+            column = self._requested.get(resource)
+            if column is None:
+                column = self._resource(resource)[1]
+            column[row] = amount
+        self.pod_count[row] = len(info.pods)
+        self.nonzero_cpu[row] = info.nonzero_cpu
+        self.nonzero_memory[row] = info.nonzero_memory
+        self.generation[row] = info.generation
+        _mark(self.rows_with_ports, row, bool(info.used_ports))
+        _mark(self.rows_with_affinity, row, bool(info.pods_with_affinity))
+        _mark(self.rows_with_anti_affinity, row, bool(info.pods_with_required_anti_affinity))
+
+    def _intern_taints(self, taints: tuple[Taint, ...]) -> int:
+        bare = tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in taints)
+        number = self._taint_index.get(bare)
+        if number is None:
+            number = self._taint_index[bare] = len(self.taint_sets)
+            self.taint_sets.append(bare)
+        return number
+
+    # -- room ------------------------------------------------------------------------------------------------------
+
+    def _int_column(self) -> IntColumn:
+        return np.zeros(self.capacity, dtype=np.int64)
+
+    def _resource(self, name: str) -> tuple[IntColumn, IntColumn]:
+        if name not in self._allocatable:
+            self._allocatable[name], self._requested[name] = self._int_column(), self._int_column()
+        return self._allocatable[name], self._requested[name]
+
+    def _reserve(self, rows: int) -> None:
+        if rows <= self.capacity:
+            return
+        while self.capacity < rows:
+            self.capacity *= 2
+        self.live = _longer(self.live, self.capacity)
+        self.unschedulable = _longer(self.unschedulable, self.capacity)
+        self.generation = _longer(self.generation, self.capacity)
+        self.pod_count = _longer(self.pod_count, self.capacity)
+        self.nonzero_cpu = _longer(self.nonzero_cpu, self.capacity)
+        self.nonzero_memory = _longer(self.nonzero_memory, self.capacity)
+        self.taint_ids = _longer(self.taint_ids, self.capacity)
+        for columns in (self._allocatable, self._requested):
+            for name in columns:
+                columns[name] = _longer(columns[name], self.capacity)
+        for node_column in self._node_columns.values():
+            node_column.resize(self.capacity)
+        for pod_column in self._pod_columns.values():
+            pod_column.resize(self.capacity)
+
+
+_NO_PODS: Mapping[str, PodInfo] = {}
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def _longer(array: npt.NDArray[_Scalar], capacity: int) -> npt.NDArray[_Scalar]:
+    longer = np.zeros(capacity, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _mark(rows: set[int], row: int, present: bool) -> None:
+    if present:
+        rows.add(row)
+    else:
+        rows.discard(row)
+
+
+def _make_room(columns: dict[Hashable, C]) -> None:
+    if len(columns) >= MAX_DERIVED:
+        del columns[next(iter(columns))]

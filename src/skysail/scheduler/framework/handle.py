@@ -1,0 +1,127 @@
+"""What the scheduler lends its plugins.
+
+Plugins get the handle when they are made. The pure parts (snapshot, listers, nominations, gates) exist everywhere, in a
+test as in `skysail explain`; the shell's parts (client, waiting pods, activate) only where a scheduler runs.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from skysail.api.core import Pod
+from skysail.api.kinds import Kind
+from skysail.api.ports import Clock
+from skysail.scheduler.cache.snapshot import Snapshot
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Lister(Protocol[T_co]):
+    """Objects of one kind, as last seen. Reads memory, never the network."""
+
+    def get(self, namespace: str, name: str) -> T_co | None:
+        """One object; `namespace` is empty for cluster-scoped kinds."""
+        ...
+
+    def list(self, namespace: str | None = None) -> Sequence[T_co]:
+        """All objects, or those of one namespace, in a repeatable order."""
+        ...
+
+
+class Nominations(Protocol):
+    """Who was promised which node (`skysail.scheduler.queue.nominator` is one)."""
+
+    version: int
+
+    def pods_for_node(self, node_name: str) -> Sequence[Pod]:
+        """The pods nominated to a node."""
+        ...
+
+    def node_of(self, pod: Pod) -> str:
+        """Where a pod is nominated to, or empty."""
+        ...
+
+    @property
+    def by_node(self) -> Mapping[str, Mapping[str, Pod]]:
+        """All nominations, by node name and uid."""
+        ...
+
+
+class WaitingPod(Protocol):
+    """A pod held by Permit."""
+
+    @property
+    def pod(self) -> Pod:
+        """Which."""
+        ...
+
+    @property
+    def pending_plugins(self) -> Sequence[str]:
+        """Who holds it."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """One plugin lets it go; it is bound when all have."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Send it back to the queue; False when somebody was faster."""
+        ...
+
+
+class Handle(Protocol):
+    """The scheduler, as a plugin may use it."""
+
+    @property
+    def feature_gates(self) -> Mapping[str, bool]:
+        """Upstream's names, with 1.36's defaults where nothing was set."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Time."""
+        ...
+
+    @property
+    def rng(self) -> random.Random:
+        """Dice."""
+        ...
+
+    @property
+    def nominations(self) -> Nominations:
+        """Who was promised which node."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as this attempt sees it."""
+        ...
+
+    def lister(self, kind: Kind[T]) -> Lister[T]:
+        """Objects of a kind. Ask when you are made: the scheduler then starts the informer."""
+        ...
+
+    def waiting_pods(self) -> Iterable[WaitingPod]:
+        """Pods held by Permit."""
+        ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """One of them."""
+        ...
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Move sleeping pods to the active queue."""
+        ...
+
+
+class Binder(Protocol):
+    """What DefaultBinder needs of a client."""
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        """Write the binding.
+
+        Raises:
+            ApiError: The server refused.
+            Unreachable: No answer.
+        """
+        ...
