@@ -70,7 +70,7 @@ def pod_resources(pod: Pod) -> PodResources:
     exact = request_quantities(pod)
     pod_level = _has_pod_level_requests(pod)
     defaults = {name: amount for name, amount in _SCORING_DEFAULTS.items() if not pod_level or name not in exact}
-    scoring = request_quantities(pod, defaults=defaults) if defaults else exact
+    scoring = request_quantities(pod, defaults=defaults) if _is_missing_in_a_container(pod, defaults) else exact
     counted = {name: amount for name, amount in to_amounts(exact).items() if is_accounted(name)}
     return PodResources(counted, scoring.get(CPU, _ZERO).milli_value(), scoring.get(MEMORY, _ZERO).value())
 
@@ -175,6 +175,14 @@ def _has_pod_level_requests(pod: Pod) -> bool:
 
 def _requests(resources: ResourceRequirements | None) -> ResourceList:
     return _parse(resources.requests) if resources is not None else {}
+
+
+def _is_missing_in_a_container(pod: Pod, names: Mapping[str, Quantity]) -> bool:
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        for name in names:
+            if container.resources is None or name not in container.resources.requests:
+                return True
+    return False
 
 
 def _parse(resources: Mapping[str, str]) -> ResourceList:
