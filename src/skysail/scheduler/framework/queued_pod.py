@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from skysail.api.core import Pod
 from skysail.scheduler.framework.events import ClusterEvent
 
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
 PodKey = tuple[str, str]
 """Namespace and name: how the queue finds a pod."""
 
@@ -12,6 +14,11 @@ PodKey = tuple[str, str]
 def pod_key(pod: Pod) -> PodKey:
     """The pod's key in the queue."""
     return pod.metadata.namespace, pod.metadata.name
+
+
+def scheduler_name(pod: Pod) -> str:
+    """Whose pod it is; an empty name (an object that was never defaulted) means `default-scheduler`."""
+    return pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +37,7 @@ class QueuedPodInfo:
         unschedulable_plugins: Who refused it in the last attempt, or gates it now.
         pending_plugins: Who answered `Pending`: an event they like sends the pod back at once, past its backoff.
         gating_plugin: The PreEnqueue plugin that holds it back; empty when none does.
+        gating_message: Why, in the plugin's words.
         gating_plugin_events: What the gating plugin registered for: no other event needs to be looked at.
         backoff_expiration: When its backoff ends, once computed.
         was_flushed_from_unschedulable: It was let go by the time-out, not by an event: a hint may be missing.
@@ -45,6 +53,7 @@ class QueuedPodInfo:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     gating_plugin: str = ""
+    gating_message: str = ""
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
     backoff_expiration: float | None = None
     was_flushed_from_unschedulable: bool = False
@@ -69,5 +78,5 @@ class QueuedPodInfo:
         """Forget who refused it: a new attempt starts."""
         self.unschedulable_plugins = set()
         self.pending_plugins = set()
-        self.gating_plugin = ""
+        self.gating_plugin = self.gating_message = ""
         self.gating_plugin_events = ()

@@ -1,0 +1,450 @@
+"""The scheduling queue: every unbound pod of our profiles is in exactly one part of it, or under way.
+
+                add                       pop                      done (bound, gone)
+    informer ─────────▶  ACTIVE ────────────────────▶ IN FLIGHT ─────────────────────▶
+                │          ▲ ▲ ▲                         │ add_unschedulable_if_not_present
+        gated   │  backoff │ │ │ event past the wait,    ▼
+                ▼  is over │ │ │ activate       an event came meanwhile that helps?
+             SLEEPING ─────┼─┘ └───── BACKOFF ◀── yes, or it failed with an error
+              (gated or ───┘              ▲            └─ no ──▶ SLEEPING
+           unschedulable) ────────────────┘
+                event that a refuser's hint likes, or the five-minute flush
+
+Invariants (`validate` checks them):
+- a pod is in at most one of active, backoff, sleeping; a pod under way is in none of them;
+- a sleeping pod was refused by some plugin, and no event since its last attempt began helps any of its refusers;
+- what is gated is sleeping.
+
+The queue is synchronous and owns no clock: `now` is in seconds, of any one clock that only rises.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go, v1.36.
+Differs: assigned pods that are added or relabelled are not pre-filtered by affinity terms before the hints are asked;
+the hints of the two built-in plugins concerned give the same answer, and a third party's plugin is not passed over.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from skysail.api.core import Pod
+from skysail.api.errors import InvariantBroken
+from skysail.scheduler.framework.changes import pod_scheduling_properties_change
+from skysail.scheduler.framework.events import (
+    BACKOFF_COMPLETE,
+    EVENT_ASSIGNED_POD_ADD,
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    EVENT_UNSCHEDULED_POD_ADD,
+    EVENT_UNSCHEDULED_POD_UPDATE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
+    SCHEDULE_ATTEMPT_FAILURE,
+    ClusterEvent,
+)
+from skysail.scheduler.framework.queued_pod import PodKey, QueuedPodInfo, pod_key, scheduler_name
+from skysail.scheduler.queue.backoff import BackoffQueue
+from skysail.scheduler.queue.hints import HintMap, Strategy
+from skysail.scheduler.queue.in_flight import InFlight
+from skysail.scheduler.queue.nominator import IsPending, Nominator
+from skysail.scheduler.queue.pod_heap import Order, PodHeap
+from skysail.scheduler.queue.sleeping import SleepingPods
+
+GateCheck = Callable[[Pod], str | None]
+"""A PreEnqueue plugin: None lets the pod in, anything else says why not."""
+
+
+@dataclass(frozen=True)
+class QueueProfile:
+    """What the queue must know of one profile.
+
+    Attributes:
+        gates: The PreEnqueue plugins by name, in the profile's order.
+        hints: What its plugins want to be woken by.
+    """
+
+    gates: Sequence[tuple[str, GateCheck]] = ()
+    hints: HintMap = field(default_factory=lambda: HintMap({}))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """How many pods are where, and what came in so far."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    in_flight_events: int
+    scheduling_cycle: int
+    incoming: Mapping[tuple[str, str], int]
+
+
+class SchedulingQueue:
+    """The queue.
+
+    Args:
+        profiles: By scheduler name. A pod of another scheduler never gets here.
+        order: The sort key that the QueueSort plugin gives; one for all profiles.
+        initial_backoff_seconds: Wait after the first refusal.
+        max_backoff_seconds: Longest wait; 0 switches backoff off.
+        max_unschedulable_seconds: How long a pod sleeps at most before it is tried again anyway.
+        is_pending: Whether a pod still exists unbound, for the nominator.
+        on_ready: Called when a pod can be popped that could not before; must not call back into the queue.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        order: Order,
+        *,
+        initial_backoff_seconds: float = 1.0,
+        max_backoff_seconds: float = 10.0,
+        max_unschedulable_seconds: float = 300.0,
+        is_pending: IsPending = lambda pod: True,
+        on_ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._profiles = profiles
+        self._active = PodHeap(order)
+        self._backoff = BackoffQueue(initial_backoff_seconds, max_backoff_seconds, order)
+        self._sleeping = SleepingPods()
+        self._in_flight = InFlight()
+        self._max_unschedulable_seconds = max_unschedulable_seconds
+        self._on_ready = on_ready
+        self._incoming: Counter[tuple[str, str]] = Counter()
+        self._scheduling_cycle = 0
+        self.nominator = Nominator(is_pending)
+
+    # -- pods come and go -------------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod, now: float) -> None:
+        """A new unbound pod. One that is known already is only refreshed."""
+        key = pod_key(pod)
+        known = self.get(key)
+        if known is not None and known.pod.metadata.uid == pod.metadata.uid:
+            self.update(known.pod, pod, now)
+        elif pod.metadata.uid not in self._in_flight:
+            self._remove(key)
+            self._to_active(QueuedPodInfo(pod, now), EVENT_UNSCHEDULED_POD_ADD.label, now)
+
+    def update(self, old: Pod, new: Pod, now: float) -> None:
+        """An unbound pod changed: refresh it, and wake it if the change may help it.
+
+        A pod under way only has the change noted for when it comes back; an unknown one is taken in.
+        """
+        events = pod_scheduling_properties_change(old, new)
+        if new.metadata.uid in self._in_flight:
+            for event in events:
+                self._in_flight.record(event, old, new)
+            return
+        key = pod_key(new)
+        part = next((part for part in (self._active, self._backoff) if key in part), None)
+        info = part.get(key) if part is not None else self._sleeping.get(key)
+        if info is None:
+            self._to_active(QueuedPodInfo(new, now), EVENT_UNSCHEDULED_POD_UPDATE.label, now)
+            return
+        info.pod = new
+        self.nominator.update(old, new)
+        if part is not None:
+            part.push(info)
+            return
+        for event in events:
+            strategy = self._hints(new).strategy(info, event, old, new)
+            if self._requeue(info, strategy, event.label, now):
+                break
+
+    def delete(self, pod: Pod) -> None:
+        """The pod is gone, or no longer ours to place. One under way is dropped when its cycle finds out."""
+        self.nominator.remove(pod)
+        self._remove(pod_key(pod))
+
+    def pop(self, now: float) -> QueuedPodInfo | None:
+        """The next pod to schedule, under way until `done` or `add_unschedulable_if_not_present`; None when none is.
+
+        When nothing is active, the refused pod whose backoff ends first comes early.
+        """
+        while True:
+            info = self._active.pop()
+            if info is None:
+                info = self._backoff.pop_early()
+                if info is None:
+                    return None
+                self._incoming["active", POP_FROM_BACKOFF_Q] += 1
+            if self._in_flight.start(info.pod):
+                info.attempts += 1
+                self._scheduling_cycle += 1
+                return info
+
+    def done(self, uid: str) -> None:
+        """The pod is no longer under way (bound, gone, or back in the queue). Idempotent."""
+        self._in_flight.done(uid)
+
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo, now: float) -> bool:
+        """A popped pod comes back. Who refused it stands in `info`; nobody means that an error did.
+
+        Where it goes is decided by the events that came while it was under way.
+
+        Returns:
+            False, and nothing is queued, when the pod is in the queue already (it was deleted and made anew).
+        """
+        uid = info.pod.metadata.uid
+        if info.key in self:
+            self.done(uid)
+            return False
+        if info.unschedulable_plugins or info.pending_plugins:
+            info.unschedulable_count += 1
+            info.consecutive_errors_count = 0
+        else:
+            info.consecutive_errors_count += 1
+        info.timestamp = now
+        info.backoff_expiration = None
+        info.was_flushed_from_unschedulable = False
+        strategy = self._strategy_for_in_flight(info)
+        self.done(uid)
+        self._requeue(info, strategy, SCHEDULE_ATTEMPT_FAILURE, now)
+        return True
+
+    # -- the world moves --------------------------------------------------------------------------------------------
+
+    def move_all_to_active_or_backoff(
+        self, event: ClusterEvent, old: object | None, new: object | None, now: float
+    ) -> int:
+        """Something happened: wake every sleeping pod that it may help, and note it for the pods under way.
+
+        Returns:
+            How many pods woke.
+
+        Cost: one hint for each sleeping pod that an interested plugin refused; nothing when nobody registered for it.
+        """
+        if not event.is_wildcard and not any(p.hints.plugins_interested_in(event) for p in self._profiles.values()):
+            return 0
+        return self._move(self._candidates(event), event, old, new, now)
+
+    def assigned_pod_added(self, pod: Pod, now: float) -> int:
+        """A pod of ours or anybody's was bound, or appeared bound."""
+        return self.move_all_to_active_or_backoff(EVENT_ASSIGNED_POD_ADD, None, pod, now)
+
+    def assigned_pod_updated(self, old: Pod, new: Pod, now: float) -> int:
+        """A bound pod changed: its labels, or its requests shrank."""
+        return sum(
+            self.move_all_to_active_or_backoff(event, old, new, now)
+            for event in pod_scheduling_properties_change(old, new)
+        )
+
+    def activate(self, pods: Iterable[Pod], now: float) -> None:
+        """Send these pods to the active queue, past backoff and hints (a plugin asked for it).
+
+        One under way comes back at once if it is refused; an unknown one is ignored.
+        """
+        for pod in pods:
+            key = pod_key(pod)
+            info = self._sleeping.get(key)
+            if info is not None:
+                self._to_active(info, FORCE_ACTIVATE, now)
+            elif (info := self._backoff.remove(key)) is not None:
+                self._to_active(info, FORCE_ACTIVATE, now, ask_gates=False)
+            elif pod.metadata.uid in self._in_flight:
+                self._in_flight.record(EVENT_FORCE_ACTIVATE, None, pod)
+
+    def flush_backoff_completed(self, now: float) -> int:
+        """Move the pods whose backoff is over to the active queue (call each second, at whole seconds)."""
+        completed = self._backoff.pop_completed(now)
+        for info in completed:
+            self._to_active(info, BACKOFF_COMPLETE, now, ask_gates=False)
+        return len(completed)
+
+    def flush_unschedulable_leftover(self, now: float) -> int:
+        """Wake what has slept for too long (call every half a minute)."""
+        late = [info for info in self._sleeping if now - info.timestamp > self._max_unschedulable_seconds]
+        for info in late:
+            info.was_flushed_from_unschedulable = True
+        return self._move(late, EVENT_UNSCHEDULABLE_TIMEOUT, None, None, now) if late else 0
+
+    # -- looking in -------------------------------------------------------------------------------------------------
+
+    def __contains__(self, key: PodKey) -> bool:
+        return key in self._active or key in self._backoff or key in self._sleeping
+
+    def __len__(self) -> int:
+        return len(self._active) + len(self._backoff) + len(self._sleeping)
+
+    def get(self, key: PodKey) -> QueuedPodInfo | None:
+        """The queued pod of that name; None when it is unknown or under way."""
+        return self._active.get(key) or self._backoff.get(key) or self._sleeping.get(key)
+
+    def part_of(self, key: PodKey) -> str:
+        """`active`, `backoff`, `unschedulable` or `gated`; empty when it is unknown or under way."""
+        info = self._sleeping.get(key)
+        if info is not None:
+            return "gated" if info.gated else "unschedulable"
+        return "active" if key in self._active else "backoff" if key in self._backoff else ""
+
+    def pending_pods(self) -> Iterator[QueuedPodInfo]:
+        """Every queued pod: active, backing off, sleeping."""
+        yield from self._active
+        yield from self._backoff
+        yield from self._sleeping
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether `pop` would give a pod."""
+        return len(self._active) > 0 or self._backoff.has_early
+
+    @property
+    def in_flight_pods(self) -> tuple[Pod, ...]:
+        """The pods under way, oldest first."""
+        return self._in_flight.pods
+
+    @property
+    def in_flight_events_by_label(self) -> Mapping[str, int]:
+        """What the log of events for pods under way holds."""
+        return self._in_flight.events_by_label
+
+    @property
+    def backoff_count(self) -> int:
+        """How many pods back off: without any, the one-second flush may rest."""
+        return len(self._backoff)
+
+    @property
+    def sleeping_count(self) -> int:
+        """How many pods sleep: without any, the half-minute flush may rest."""
+        return len(self._sleeping)
+
+    def unschedulable_reasons(self) -> Mapping[tuple[str, str], int]:
+        """How many queued pods each plugin refused, by (plugin, profile). Cost: one step a queued pod."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for info in self.pending_pods():
+            counts.update((plugin, scheduler_name(info.pod)) for plugin in info.rejectors)
+        return counts
+
+    def statistics(self) -> QueueStatistics:
+        """Counts of everything."""
+        return QueueStatistics(
+            active=len(self._active),
+            backoff=len(self._backoff),
+            unschedulable=len(self._sleeping) - self._sleeping.gated_count,
+            gated=self._sleeping.gated_count,
+            in_flight=len(self._in_flight),
+            in_flight_events=self._in_flight.event_count,
+            scheduling_cycle=self._scheduling_cycle,
+            incoming=dict(self._incoming),
+        )
+
+    def validate(self) -> None:
+        """Check the invariants (for tests, and the consistency checker).
+
+        Raises:
+            InvariantBroken: One does not hold.
+        """
+        seen: set[PodKey] = set()
+        under_way = {pod.metadata.uid for pod in self._in_flight.pods}
+        for info in self.pending_pods():
+            if info.key in seen:
+                raise InvariantBroken(f"pod {info.key} is in two parts of the queue")
+            if info.pod.metadata.uid in under_way:
+                raise InvariantBroken(f"pod {info.key} is queued and under way")
+            seen.add(info.key)
+        for info in self._sleeping:
+            if not info.rejectors:
+                raise InvariantBroken(f"pod {info.key} sleeps, though nobody refused it")
+
+    # -- how pods move ----------------------------------------------------------------------------------------------
+
+    def _hints(self, pod: Pod) -> HintMap:
+        return self._profiles.get(scheduler_name(pod), _NO_PROFILE).hints
+
+    def _candidates(self, event: ClusterEvent) -> list[QueuedPodInfo]:
+        if event.is_wildcard:
+            return list(self._sleeping)
+        return [
+            info
+            for name, profile in self._profiles.items()
+            if (plugins := profile.hints.plugins_interested_in(event))
+            for info in self._sleeping.refused_by(name, plugins)
+        ]
+
+    def _move(
+        self, candidates: list[QueuedPodInfo], event: ClusterEvent, old: object | None, new: object | None, now: float
+    ) -> int:
+        woken = 0
+        for info in candidates:
+            if info.gated and not any(registered.matches(event) for registered in info.gating_plugin_events):
+                continue
+            strategy = self._hints(info.pod).strategy(info, event, old, new)
+            if strategy is not Strategy.SKIP:
+                woken += self._requeue(info, strategy, event.label, now)
+        self._in_flight.record(event, old, new)
+        return woken
+
+    def _strategy_for_in_flight(self, info: QueuedPodInfo) -> Strategy:
+        if not info.unschedulable_plugins and not info.pending_plugins:
+            return Strategy.AFTER_BACKOFF
+        events = self._in_flight.events_since(info.pod.metadata.uid)
+        if events is None:
+            return Strategy.AFTER_BACKOFF
+        hints, best = self._hints(info.pod), Strategy.SKIP
+        for entry in events:
+            strategy = hints.strategy(info, entry.event, entry.old, entry.new)
+            if strategy is Strategy.IMMEDIATELY or (strategy is Strategy.AFTER_BACKOFF and not info.pending_plugins):
+                return strategy
+            if strategy is Strategy.AFTER_BACKOFF:
+                best = strategy
+        return best
+
+    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, now: float) -> bool:
+        if strategy is Strategy.SKIP:
+            self._to_sleep(info, label)
+            return False
+        if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(info, now):
+            return self._to_backoff(info, label)
+        return self._to_active(info, label, now)
+
+    def _to_active(self, info: QueuedPodInfo, label: str, now: float, *, ask_gates: bool = True) -> bool:
+        if ask_gates and not self._passes_gates(info):
+            self._to_sleep(info, label)
+            return False
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = now
+        self._remove(info.key)
+        self._active.push(info)
+        self._incoming["active", label] += 1
+        if label in (EVENT_UNSCHEDULED_POD_ADD.label, EVENT_UNSCHEDULED_POD_UPDATE.label):
+            self.nominator.add(info.pod)
+        self._on_ready()
+        return True
+
+    def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
+        if not self._passes_gates(info):
+            self._to_sleep(info, label)
+            return False
+        self._sleeping.remove(info.key)
+        self._backoff.push(info)
+        self._incoming["backoff", label] += 1
+        if self._backoff.has_early:
+            self._on_ready()
+        return True
+
+    def _to_sleep(self, info: QueuedPodInfo, label: str) -> None:
+        if self._sleeping.put(info):
+            self._incoming["unschedulable", label] += 1
+
+    def _passes_gates(self, info: QueuedPodInfo) -> bool:
+        profile = self._profiles.get(scheduler_name(info.pod), _NO_PROFILE)
+        gates = profile.gates
+        if info.gating_plugin:
+            gates = sorted(gates, key=lambda gate: gate[0] != info.gating_plugin)
+        for plugin, check in gates:
+            message = check(info.pod)
+            if message is not None:
+                info.unschedulable_plugins.add(plugin)
+                info.gating_plugin, info.gating_message = plugin, message
+                info.gating_plugin_events = profile.hints.events_of(plugin)
+                return False
+        info.gating_plugin = info.gating_message = ""
+        return True
+
+    def _remove(self, key: PodKey) -> None:
+        _ = self._active.remove(key) or self._backoff.remove(key) or self._sleeping.remove(key)
+
+
+_NO_PROFILE = QueueProfile()
