@@ -44,6 +44,19 @@ class QueueModel(RuleBasedStateMachine):
         self.in_flight: dict[str, QueuedPodInfo] = {}
         self.since: dict[str, list[tuple[str, int]]] = {}
         self.generation = 0
+        for name in NAMES[:3]:
+            self.add(name, False)
+
+    @precondition(lambda self: self.queue.has_ready)
+    @rule(
+        during=st.lists(st.sampled_from(RESOURCES), max_size=2), new=st.integers(0, 5), refuser=st.sampled_from(PLUGINS)
+    )
+    def attempt_fails_while_events_come(self, during, new, refuser):
+        self.pop()
+        for resource in during:
+            self.event(resource, new)
+        info = self.in_flight.pop(sorted(self.in_flight)[0])
+        self.fail(info, {refuser}, set())
 
     @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 7.0]))
     def time_passes(self, seconds):
@@ -55,6 +68,7 @@ class QueueModel(RuleBasedStateMachine):
         self.now += 30.0
         self.queue.flush_unschedulable_leftover(self.now)
 
+    @precondition(lambda self: len(self.known) < len(NAMES))
     @rule(name=st.sampled_from(NAMES), gated=st.booleans())
     def add(self, name, gated):
         if name not in self.known and name not in self.in_flight:
@@ -75,6 +89,7 @@ class QueueModel(RuleBasedStateMachine):
         if name in self.known:
             self.queue.delete(self.known.pop(name))
 
+    @precondition(lambda self: self.queue.has_ready)
     @rule()
     def pop(self):
         info = self.queue.pop(self.now)
@@ -92,9 +107,11 @@ class QueueModel(RuleBasedStateMachine):
         pending=st.sets(st.sampled_from(PLUGINS), max_size=1),
     )
     def attempt_fails(self, data, refusers, pending):
-        name = data.draw(st.sampled_from(sorted(self.in_flight)))
-        info = self.in_flight.pop(name)
-        current = self.known.get(name)
+        info = self.in_flight.pop(data.draw(st.sampled_from(sorted(self.in_flight))))
+        self.fail(info, refusers, pending)
+
+    def fail(self, info, refusers, pending):
+        current = self.known.get(info.pod.metadata.name)
         if current is None or current.metadata.uid != info.pod.metadata.uid:
             self.queue.done(info.pod.metadata.uid)
             return

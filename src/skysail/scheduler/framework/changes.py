@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.quantity import parse_quantity
-from skysail.api.resources import pod_resource
+from skysail.api.resources import request_quantities
 from skysail.scheduler.framework.events import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, ActionType, ClusterEvent
 
 
@@ -34,7 +34,7 @@ def node_scheduling_properties_change(old: Node, new: Node) -> tuple[ClusterEven
 def _scaled_down(old: Pod, new: Pod) -> bool:
     if _resource_fields(old) == _resource_fields(new):
         return False
-    before, after = pod_resource(old).requests, pod_resource(new).requests
+    before, after = request_quantities(old), request_quantities(new)
     return any(name not in after or amount > after[name] for name, amount in before.items())
 
 
