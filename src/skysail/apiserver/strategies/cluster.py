@@ -1,0 +1,161 @@
+"""Namespaces, nodes, events and volumes: what does not fit into a row of rules.
+
+Source: pkg/registry/core/*/strategy.go, v1.36.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from skysail.api.raw import Raw
+from skysail.apiserver.contract import FieldError, RequestContext
+from skysail.apiserver.strategies.generic import GenericStrategy, keep, text_at
+from skysail.apiserver.validation.field import same
+
+_METADATA_NAME = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(GenericStrategy):
+    """Lives until its content is gone: `spec.finalizers` holds it."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Active, held by the `kubernetes` finalizer."""
+        obj["metadata"].pop("generation", None)
+        obj["status"] = {"phase": "Active"}
+        finalizers = obj["spec"].get("finalizers") or []
+        if "kubernetes" not in finalizers:
+            finalizers = [*finalizers, "kubernetes"]
+        obj["spec"]["finalizers"] = finalizers
+        self._label(obj)
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Finalizers and status have endpoints of their own."""
+        keep(new, old, "status")
+        new["spec"] = {**new["spec"]}
+        keep(new["spec"], old.get("spec", {}), "finalizers")
+        self._label(new)
+
+    def prepare_delete(self, obj: Raw, ctx: RequestContext) -> None:
+        """Terminating from the moment it is deleted."""
+        obj.setdefault("status", {})["phase"] = "Terminating"
+
+    def may_remove(self, obj: Raw) -> bool:
+        """Only once nothing holds it any more."""
+        return not (obj.get("spec") or {}).get("finalizers")
+
+    @staticmethod
+    def _label(obj: Raw) -> None:
+        metadata = obj["metadata"]
+        if metadata.get("name"):
+            metadata["labels"] = {**(metadata.get("labels") or {}), _METADATA_NAME: metadata["name"]}
+
+
+class NodeStrategy(GenericStrategy):
+    """Brings its status along at creation, and keeps it out of later changes."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Everything but the long-gone dynamic configuration is taken."""
+        obj["metadata"].pop("generation", None)
+        obj["spec"].pop("configSource", None)
+        obj["status"].pop("config", None)
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Keep the status."""
+        keep(new, old, "status")
+        if not (old.get("spec") or {}).get("configSource"):
+            new["spec"].pop("configSource", None)
+        self.count_generation(new, old)
+
+
+class PersistentVolumeStrategy(GenericStrategy):
+    """Notes when its phase changed."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Pending from now."""
+        super().prepare_create(obj, ctx)
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+class EndpointSliceStrategy(GenericStrategy):
+    """Counts a generation for anything but metadata, and for labels."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Generation 1."""
+        obj["metadata"]["generation"] = 1
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """One more when content or labels changed."""
+        generation = old["metadata"].get("generation") or 0
+        keys = (new.keys() | old.keys()) - {"metadata", "apiVersion", "kind"}
+        if any(not same(new.get(key), old.get(key)) for key in keys) or not same(
+            new["metadata"].get("labels"), old["metadata"].get("labels")
+        ):
+            generation += 1
+        new["metadata"]["generation"] = generation
+
+
+class PriorityClassStrategy(GenericStrategy):
+    """Generation 1 for ever."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Generation 1."""
+        obj["metadata"]["generation"] = 1
+
+
+_EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "involvedObject.kind": ("involvedObject", "kind"),
+    "involvedObject.namespace": ("involvedObject", "namespace"),
+    "involvedObject.name": ("involvedObject", "name"),
+    "involvedObject.uid": ("involvedObject", "uid"),
+    "involvedObject.apiVersion": ("involvedObject", "apiVersion"),
+    "involvedObject.resourceVersion": ("involvedObject", "resourceVersion"),
+    "involvedObject.fieldPath": ("involvedObject", "fieldPath"),
+    "reason": ("reason",),
+    "reportingComponent": ("reportingComponent",),
+    "type": ("type",),
+}
+_TO_EVENTS_GROUP = {
+    "involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount", "reportingComponent": "reportingController",
+}  # fmt: skip
+_TO_CORE = {there: here for here, there in _TO_EVENTS_GROUP.items()}
+
+
+class EventStrategy(GenericStrategy):
+    """One store, two groups: kept in the core form, shown in either."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Taken as it is."""
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Taken as it is."""
+
+    def validate_update(self, new: Raw, old: Raw) -> Sequence[FieldError]:
+        """The change alone."""
+        return self.rules.validate_update(new, old)
+
+    def selectable_fields(self, obj: Raw) -> Mapping[str, str]:
+        """By the object an event is about, and by who reported it; under the names of both groups."""
+        values = {name: text_at(obj, path) for name, path in _EVENT_FIELDS.items()}
+        values["source"] = text_at(obj, ("source", "component")) or values["reportingComponent"]
+        for name, path in _EVENT_FIELDS.items():
+            if name.startswith("involvedObject."):
+                values[f"regarding.{path[1]}"] = values[name]
+        values["reportingController"] = values["reportingComponent"]
+        return values
+
+    def to_storage(self, obj: Raw, group: str, version: str) -> Raw:
+        """Into the core group's words."""
+        if group != "events.k8s.io":
+            return obj
+        return {_TO_CORE.get(key, key): value for key, value in obj.items()} | {"apiVersion": "v1"}
+
+    def from_storage(self, obj: Raw, group: str, version: str) -> Raw:
+        """Into the words of the group that was asked for."""
+        if group != "events.k8s.io":
+            return super().from_storage(obj, group, version)
+        shown = {_TO_EVENTS_GROUP.get(key, key): value for key, value in obj.items()}
+        shown["apiVersion"] = f"{group}/{version}"
+        for key in ("reportingController", "reportingInstance"):
+            if shown.get(key) == "":
+                del shown[key]
+        return shown

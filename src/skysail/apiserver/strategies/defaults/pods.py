@@ -1,0 +1,164 @@
+"""Pods, and the pod templates inside of other kinds.
+
+Source: pkg/apis/core/v1/defaults.go SetDefaults_Pod, SetDefaults_PodSpec, v1.36.
+"""
+
+from skysail.api.quantity import Quantity, parse_quantity
+from skysail.api.raw import Raw
+from skysail.apiserver.strategies.defaults.containers import container
+from skysail.apiserver.strategies.defaults.quantities import requirements, resource_list
+from skysail.apiserver.strategies.defaults.volumes import volume
+
+
+def pod(obj: Raw) -> None:
+    """Defaults of a Pod: those of its spec, and those that a template does not get."""
+    spec = obj.get("spec")
+    if spec is None:
+        spec = obj["spec"] = {}
+    containers, init_containers = spec.get("containers") or (), spec.get("initContainers") or ()
+    for item in (*containers, *init_containers):
+        _requests_from_limits(item)
+    if spec.get("resources"):
+        _pod_level(spec)
+    if spec.get("enableServiceLinks") is None:
+        spec["enableServiceLinks"] = True
+    if spec.get("hostNetwork"):
+        for item in (*containers, *init_containers):
+            for port in item.get("ports") or ():
+                if not port.get("hostPort") and port.get("containerPort"):
+                    port["hostPort"] = port["containerPort"]
+    pod_spec(spec)
+    status = obj.get("status")
+    if status is None:
+        obj["status"] = {}
+    elif status:
+        pod_status(status)
+
+
+def pod_status(status: Raw) -> None:
+    """Amounts in a reported status get their stored form."""
+    for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for item in status.get(key) or ():
+            resource_list(item.get("allocatedResources"))
+            if item.get("resources"):
+                requirements(item["resources"])
+    resource_list(status.get("allocatedResources"))
+    if status.get("resources"):
+        requirements(status["resources"])
+
+
+def pod_template(holder: Raw, key: str = "template") -> None:
+    """Defaults of a pod template standing at `holder[key]`; an absent one is made."""
+    template = holder.get(key)
+    if template is None:
+        template = holder[key] = {}
+    if template.get("metadata") is None:
+        template["metadata"] = {}
+    if template.get("spec") is None:
+        template["spec"] = {"containers": None}
+    pod_spec(template["spec"])
+
+
+def pod_spec(spec: Raw) -> None:
+    """Defaults that a pod and a pod template share."""
+    if not spec.get("restartPolicy"):
+        spec["restartPolicy"] = "Always"
+    if spec.get("terminationGracePeriodSeconds") is None:
+        spec["terminationGracePeriodSeconds"] = 30
+    if not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = "ClusterFirst"
+    if spec.get("securityContext") is None:
+        spec["securityContext"] = {}
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = "default-scheduler"
+    _service_account(spec)
+    for item in spec.get("volumes") or ():
+        volume(item)
+    for item in spec.get("initContainers") or ():
+        container(item)
+    for item in spec.get("containers") or ():
+        container(item)
+    for item in spec.get("ephemeralContainers") or ():
+        container(item)
+    resource_list(spec.get("overhead"))
+    if spec.get("resources"):
+        requirements(spec["resources"])
+
+
+def _service_account(spec: Raw) -> None:
+    """The deprecated twin `serviceAccount` follows `serviceAccountName`."""
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if name:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+
+def _requests_from_limits(item: Raw) -> None:
+    resources = item.get("resources")
+    if not resources or not resources.get("limits"):
+        return
+    requests = resources.get("requests")
+    if requests is None:
+        requests = resources["requests"] = {}
+    for name, amount in resources["limits"].items():
+        if name not in requests:
+            requests[name] = amount
+
+
+def _pod_level(spec: Raw) -> None:
+    """Limits and requests at the pod's own level, from those of its containers."""
+    resources = spec["resources"]
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
+    if not limits and not requests:
+        return
+    for name, amount in _aggregate(spec, "limits").items():
+        if name.startswith("hugepages-") and name not in requests and name not in limits:
+            limits[name] = str(amount)
+    if limits:
+        resources["limits"] = limits
+        for name, amount in _aggregate(spec, "requests").items():
+            if name not in requests and name in ("cpu", "memory"):
+                requests[name] = str(amount)
+        for name, text in limits.items():
+            if name not in requests and (name in ("cpu", "memory") or name.startswith("hugepages-")):
+                requests[name] = text
+        if requests:
+            resources["requests"] = requests
+
+
+def _aggregate(spec: Raw, side: str) -> dict[str, Quantity]:
+    """Sum over containers and restartable init containers, at least the largest plain init container."""
+    total: dict[str, Quantity] = {}
+    for item in spec.get("containers") or ():
+        _add(total, _amounts(item, side))
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for item in spec.get("initContainers") or ():
+        amounts = _amounts(item, side)
+        if item.get("restartPolicy") == "Always":
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            amounts = dict(sidecars)
+        else:
+            _add(amounts, sidecars)
+        for name, amount in amounts.items():
+            if name not in peak or amount > peak[name]:
+                peak[name] = amount
+    for name, amount in peak.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+    return total
+
+
+def _amounts(item: Raw, side: str) -> dict[str, Quantity]:
+    amounts: dict[str, Quantity] = {}
+    for name, text in ((item.get("resources") or {}).get(side) or {}).items():
+        try:
+            amounts[name] = parse_quantity(str(text))
+        except ValueError:
+            continue
+    return amounts
+
+
+def _add(total: dict[str, Quantity], amounts: dict[str, Quantity]) -> None:
+    for name, amount in amounts.items():
+        total[name] = total[name] + amount if name in total else amount

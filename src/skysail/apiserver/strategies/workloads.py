@@ -1,0 +1,107 @@
+"""Deployments, DaemonSets, Jobs and CronJobs: what does not fit into a row of rules.
+
+Source: pkg/registry/apps/*/strategy.go, pkg/registry/batch/*/strategy.go, v1.36.
+"""
+
+from collections.abc import Sequence
+
+from skysail.api.raw import Raw
+from skysail.apiserver.contract import RequestContext
+from skysail.apiserver.strategies.generic import GenericStrategy, keep
+from skysail.apiserver.validation.field import same
+from skysail.apiserver.validation.names import dns_label
+
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
+JOB_ORPHAN_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class PodControllerStrategy(GenericStrategy):
+    """A kind that makes pods named after it."""
+
+    def warnings(self, new: Raw, old: Raw | None, ctx: RequestContext) -> Sequence[str]:
+        """A dot in the name ends up in hostnames."""
+        if old is not None:
+            return ()
+        messages = dns_label(new["metadata"].get("name") or "")
+        if not messages:
+            return ()
+        return (
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(messages)}]",
+        )
+
+
+class DeploymentStrategy(PodControllerStrategy):
+    """Annotations count for the generation too, as they are copied to the ReplicaSets."""
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Keep the status, count the generation."""
+        keep(new, old, "status")
+        generation = old["metadata"].get("generation") or 0
+        if not same(new["spec"], old["spec"]) or not same(
+            new["metadata"].get("annotations"), old["metadata"].get("annotations")
+        ):
+            generation += 1
+        new["metadata"]["generation"] = generation
+
+
+class DaemonSetStrategy(GenericStrategy):
+    """Keeps the template's own generation in an annotation."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Template generation 1, unless one was brought along."""
+        super().prepare_create(obj, ctx)
+        annotations = obj["metadata"].get("annotations") or {}
+        if not str(annotations.get(_TEMPLATE_GENERATION) or "").isdigit() or annotations[_TEMPLATE_GENERATION] == "0":
+            annotations = {**annotations, _TEMPLATE_GENERATION: "1"}
+        obj["metadata"]["annotations"] = annotations
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """A changed template is a new template generation."""
+        super().prepare_update(new, old, ctx)
+        before = str((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION) or "0")
+        generation = int(before) if before.isdigit() else 0
+        if not same(new["spec"].get("template"), old["spec"].get("template")):
+            generation += 1
+        if generation:
+            new["metadata"]["annotations"] = {
+                **(new["metadata"].get("annotations") or {}), _TEMPLATE_GENERATION: str(generation),
+            }  # fmt: skip
+
+
+class JobStrategy(PodControllerStrategy):
+    """Marks its pods with its uid, and orphans them when it is deleted without a policy."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Generate the selector, unless it is managed by hand."""
+        super().prepare_create(obj, ctx)
+        spec = obj["spec"]
+        if spec.get("manualSelector"):
+            return
+        metadata = spec["template"]["metadata"]
+        shared = metadata.get("labels") is not None and metadata["labels"] == obj["metadata"].get("labels")
+        labels = dict(metadata.get("labels") or {})
+        for key in _JOB_NAME:
+            labels.setdefault(key, obj["metadata"].get("name") or "")
+        uid = obj["metadata"].get("uid") or ""
+        for key in _CONTROLLER_UID:
+            labels.setdefault(key, uid)
+        metadata["labels"] = labels
+        if shared or not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+        selector = spec.get("selector") or {}
+        match = dict(selector.get("matchLabels") or {})
+        match.setdefault(_CONTROLLER_UID[1], uid)
+        spec["selector"] = {**selector, "matchLabels": match}
+
+    def default_propagation(self, ctx: RequestContext) -> str:
+        """Orphan in batch/v1, as it always was, with a warning."""
+        if (ctx.resource.group, ctx.resource.version) != ("batch", "v1"):
+            return ""
+        ctx.warnings.append(JOB_ORPHAN_WARNING)
+        return "Orphan"
