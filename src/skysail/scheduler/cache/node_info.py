@@ -7,16 +7,10 @@ Source: pkg/scheduler/framework/types.go `NodeInfo`, v1.36.
 
 from skysail.api.core import Pod
 from skysail.api.node import Node
-from skysail.api.quantity import parse_quantity
+from skysail.api.resources import PODS, is_accounted, resource_amounts
 from skysail.scheduler.cache.pod_info import PodInfo
 
 NO_NODE = Node()
-
-
-def resource_units(name: str, text: str) -> int:
-    """A quantity in the table's unit: milli for `cpu`, whole units (rounded up) for everything else."""
-    quantity = parse_quantity(text)
-    return quantity.milli_value() if name == "cpu" else quantity.value()
 
 
 class NodeInfo:
@@ -36,6 +30,7 @@ class NodeInfo:
         pvc_ref_counts: `namespace/name` of claims to the number of pods on the node that use them.
         generation: Rises with every change.
         node_generation: The generation at which the Node object last changed.
+        shared: Whether a snapshot holds this very object; whoever wants to change it changes a clone.
     """
 
     __slots__ = (
@@ -51,6 +46,7 @@ class NodeInfo:
         "pods_with_required_anti_affinity",
         "pvc_ref_counts",
         "requested",
+        "shared",
         "used_ports",
     )
 
@@ -68,6 +64,7 @@ class NodeInfo:
         self.pvc_ref_counts: dict[str, int] = {}
         self.generation = 0
         self.node_generation = 0
+        self.shared = False
 
     @property
     def exists(self) -> bool:
@@ -77,7 +74,11 @@ class NodeInfo:
     def set_node(self, node: Node) -> None:
         """Take a new version of the Node object."""
         self.node = node
-        self.allocatable = {name: resource_units(name, text) for name, text in node.status.allocatable.items()}
+        self.allocatable = {
+            name: amount
+            for name, amount in resource_amounts(node.status.allocatable).items()
+            if name == PODS or is_accounted(name)
+        }
 
     def remove_node(self) -> None:
         """The Node object is gone; pods may still be there."""
@@ -104,11 +105,11 @@ class NodeInfo:
         return info
 
     def _account(self, info: PodInfo, sign: int) -> None:
-        requested, resource = self.requested, info.resource
-        for name, amount in resource.requests.items():
+        requested, resources = self.requested, info.resources
+        for name, amount in resources.requests.items():
             requested[name] = requested.get(name, 0) + sign * amount
-        self.nonzero_cpu += sign * resource.nonzero_cpu
-        self.nonzero_memory += sign * resource.nonzero_memory
+        self.nonzero_cpu += sign * resources.nonzero_milli_cpu
+        self.nonzero_memory += sign * resources.nonzero_memory
         for port in info.host_ports:
             _count(self.used_ports, port, sign)
         for claim in info.claims:

@@ -1,5 +1,8 @@
 """A pod with what scheduling derives from it, computed once.
 
+Equal pods share: what a template's containers request is added up once and remembered by its shape, a pure function of
+the object, so that the memory can be dropped at any time.
+
 Source: k8s.io/kubernetes/pkg/scheduler/framework `PodInfo`, `AffinityTerm`, v1.36.
 """
 
@@ -9,9 +12,11 @@ from dataclasses import dataclass
 from skysail.api.affinity import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
 from skysail.api.core import Pod
 from skysail.api.labels import Selector
-from skysail.api.resources import PodResource, pod_requests, pod_resource
+from skysail.api.resources import PodResources, is_accounted, pod_resources, request_quantities, to_amounts
 
-NO_REQUESTS: Mapping[str, int] = {}
+ContainerRequests = tuple[tuple[tuple[str, str], ...], ...]
+REMEMBERED = 4096
+"""How many distinct shapes of requests are remembered, so that pods of one template are added up once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class PodInfo:
         pod: The API object.
         key: Its uid, the cache's key.
         requests: What placing it asks for (`cpu` in milli, the rest in units; zero entries kept).
-        resource: What it adds to its node's account: requests as in-place resize leaves them, and the non-zero form.
+        resources: What it adds to its node's account: requests as in-place resize leaves them, and the non-zero form.
         host_ports: `(host_ip, protocol, port)` of all containers' host ports.
         claims: `namespace/name` of the persistent volume claims it mounts by name.
         required_affinity: Required pod affinity terms; the other three alike.
@@ -59,17 +64,17 @@ class PodInfo:
         "pod",
         "preferred_affinity",
         "preferred_anti_affinity",
+        "requests",
         "required_affinity",
         "required_anti_affinity",
-        "requests",
-        "resource",
+        "resources",
     )
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.key = pod.metadata.uid
-        self.requests: Mapping[str, int] = pod_requests(pod)
-        self.resource: PodResource = pod_resource(pod)
+        self.resources = resources_of(pod)
+        self.requests = self.resources.requests if not _may_be_resized(pod) else _requests_without_status(pod)
         self.host_ports = host_ports(pod)
         self.claims = claim_names(pod)
         self.required_affinity: tuple[AffinityTerm, ...] = ()
@@ -92,6 +97,20 @@ class PodInfo:
                 namespace, away.preferred_during_scheduling_ignored_during_execution
             )
 
+    def bound_to(self, pod: Pod) -> "PodInfo":
+        """The same derived values for a new version of the object that differs in nothing they depend on."""
+        copy = PodInfo.__new__(PodInfo)
+        copy.pod, copy.key = pod, self.key
+        copy.requests, copy.resources, copy.host_ports, copy.claims = (
+            self.requests,
+            self.resources,
+            self.host_ports,
+            self.claims,
+        )
+        copy.required_affinity, copy.required_anti_affinity = self.required_affinity, self.required_anti_affinity
+        copy.preferred_affinity, copy.preferred_anti_affinity = self.preferred_affinity, self.preferred_anti_affinity
+        return copy
+
     @property
     def has_affinity(self) -> bool:
         """Whether any pod affinity or anti-affinity is set, required or preferred (upstream `podWithAffinity`)."""
@@ -102,6 +121,38 @@ class PodInfo:
         return f"PodInfo({self.pod.metadata.namespace}/{self.pod.metadata.name})"
 
 
+_remembered: dict[ContainerRequests, PodResources] = {}
+
+
+def resources_of(pod: Pod) -> PodResources:
+    """`pod_resources`, remembered for plain pods (containers only) by what their containers request."""
+    spec = pod.spec
+    if spec.init_containers or spec.overhead or spec.resources is not None or _may_be_resized(pod):
+        return pod_resources(pod)
+    shape = tuple(
+        [
+            tuple(container.resources.requests.items()) if container.resources is not None else ()
+            for container in spec.containers
+        ]
+    )
+    known = _remembered.get(shape)
+    if known is None:
+        if len(_remembered) >= REMEMBERED:
+            _remembered.clear()
+        known = _remembered[shape] = pod_resources(pod)
+    return known
+
+
+def _may_be_resized(pod: Pod) -> bool:
+    status = pod.status
+    return bool(status.container_statuses or status.init_container_statuses or status.resources is not None)
+
+
+def _requests_without_status(pod: Pod) -> Mapping[str, int]:
+    amounts = to_amounts(request_quantities(pod, use_status=False))
+    return {name: amount for name, amount in amounts.items() if is_accounted(name)}
+
+
 def host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
     """`(host_ip, protocol, port)` of every host port of containers and of restartable init containers.
 
@@ -109,21 +160,21 @@ def host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
     `pkg/scheduler/util.GetHostPorts`.
     """
     found: list[tuple[str, str, int]] = []
-    spec = pod.spec
-    for container in spec.containers:
-        for port in container.ports:
-            if port.host_port > 0:
-                found.append((port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port))
-    for container in spec.init_containers:
-        if container.restart_policy == "Always":
-            for port in container.ports:
-                if port.host_port > 0:
-                    found.append((port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port))
+    for containers, only_sidecars in ((pod.spec.init_containers, True), (pod.spec.containers, False)):
+        for container in containers:
+            if container.ports and (not only_sidecars or container.restart_policy == "Always"):
+                found += [
+                    (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+                    for port in container.ports
+                    if port.host_port > 0
+                ]
     return tuple(found)
 
 
 def claim_names(pod: Pod) -> tuple[str, ...]:
     """`namespace/name` of every claim mounted by name."""
+    if not pod.spec.volumes:
+        return ()
     return tuple(
         f"{pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
         for volume in pod.spec.volumes

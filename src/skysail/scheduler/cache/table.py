@@ -23,6 +23,7 @@ from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 
 IntColumn: TypeAlias = npt.NDArray[np.int64]
+IntMatrix: TypeAlias = npt.NDArray[np.int64]
 RowIndex: TypeAlias = npt.NDArray[np.intp]
 Rows: TypeAlias = slice | RowIndex
 """All rows (`slice(0, size)`) or a few: whatever a NumPy array takes as an index."""
@@ -32,6 +33,7 @@ NodeC = TypeVar("NodeC", bound=NodeColumn)
 PodC = TypeVar("PodC", bound=PodColumn)
 
 FIRST_CAPACITY = 64
+FIRST_RESOURCES = ("pods", "cpu", "memory", "ephemeral-storage")
 MAX_DERIVED = 512
 """Derived columns kept of each kind; the one least recently asked for goes first."""
 
@@ -76,8 +78,11 @@ class NodeTable:
         infos: Accounts by row; None for dead rows.
         live: (capacity,) bool.
         generation: (capacity,) int64, of the account last written.
-        pod_count: (capacity,) int64.
-        nonzero_cpu: (capacity,) int64, see `NodeInfo.nonzero_cpu`; `nonzero_memory` alike.
+        resources: Names of the resources that have a line in the three matrices; `pods` is line 0.
+        allocatable_matrix: (resources, capacity) int64, what nodes offer.
+        requested_matrix: (resources, capacity) int64, what their pods ask for; of `pods`, their number.
+        free_matrix: (resources, capacity) int64, the difference; below 0 on an overcommitted node.
+        nonzero_matrix: (2, capacity) int64, requested cpu and memory in the non-zero form (see `NodeInfo`).
         taint_sets: Distinct taint tuples; `taint_ids` (capacity,) int32 says which a row has.
         unschedulable: (capacity,) bool, `spec.unschedulable`.
         log: Every change; `node_log`: changes of Node objects.
@@ -92,12 +97,12 @@ class NodeTable:
         self._free: list[int] = []
         self.live: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
         self.unschedulable: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
-        self.generation: IntColumn = self._int_column()
-        self.pod_count: IntColumn = self._int_column()
-        self.nonzero_cpu: IntColumn = self._int_column()
-        self.nonzero_memory: IntColumn = self._int_column()
-        self._allocatable: dict[str, IntColumn] = {}
-        self._requested: dict[str, IntColumn] = {}
+        self.generation: IntColumn = np.zeros(self.capacity, dtype=np.int64)
+        self.resources: dict[str, int] = {name: line for line, name in enumerate(FIRST_RESOURCES)}
+        self.allocatable_matrix: IntMatrix = np.zeros((len(FIRST_RESOURCES), self.capacity), dtype=np.int64)
+        self.requested_matrix: IntMatrix = np.zeros_like(self.allocatable_matrix)
+        self.free_matrix: IntMatrix = np.zeros_like(self.allocatable_matrix)
+        self.nonzero_matrix: IntMatrix = np.zeros((2, self.capacity), dtype=np.int64)
         self.taint_ids: npt.NDArray[np.int32] = np.zeros(self.capacity, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
@@ -119,15 +124,20 @@ class NodeTable:
         """Every row, dead ones included: what a full evaluation passes to plugins."""
         return slice(0, self.size)
 
+    def line(self, resource: str) -> int:
+        """The line of a resource in the matrices; a resource nobody knows yet gets a line of zeros."""
+        line = self.resources.get(resource)
+        return line if line is not None else self._add_resource(resource)
+
     def allocatable(self, resource: str) -> IntColumn:
-        """(capacity,) int64: what nodes offer of a resource; zeros when no node ever had it."""
-        column = self._allocatable.get(resource)
-        return column if column is not None else self._resource(resource)[0]
+        """(capacity,) int64: what nodes offer of a resource."""
+        column: IntColumn = self.allocatable_matrix[self.line(resource)]
+        return column
 
     def requested(self, resource: str) -> IntColumn:
         """(capacity,) int64: what pods on the nodes ask for of a resource."""
-        column = self._requested.get(resource)
-        return column if column is not None else self._resource(resource)[1]
+        column: IntColumn = self.requested_matrix[self.line(resource)]
+        return column
 
     def info(self, row: int) -> NodeInfo:
         """The account of a live row, or of a scratch row."""
@@ -201,8 +211,8 @@ class NodeTable:
         row = self.rows.pop(name)
         before = self.info(row)
         self.live[row] = False
-        for resource in self._allocatable:
-            self._allocatable[resource][row] = self._requested[resource][row] = 0
+        for matrix in self._matrices():
+            matrix[:, row] = 0
         for node_column in self._node_columns.values():
             node_column.write(row, None)
         for pod_column in self._pod_columns.values():
@@ -239,9 +249,8 @@ class NodeTable:
         original = self.info(source)
         self.names.append(info.name)
         self.infos.append(info)
-        for resource in self._allocatable:
-            self._allocatable[resource][row] = self._allocatable[resource][source]
-            self._requested[resource][row] = 0
+        self.allocatable_matrix[:, row] = self.allocatable_matrix[:, source]
+        self.requested_matrix[:, row] = 0
         self.taint_ids[row] = self.taint_ids[source]
         self.unschedulable[row] = self.unschedulable[source]
         for node_column in self._node_columns.values():
@@ -268,10 +277,10 @@ class NodeTable:
 
     def _write_node(self, row: int, info: NodeInfo) -> None:
         for resource in info.allocatable:
-            self._resource(resource)
-        for resource in self._allocatable:
-            self._allocatable[resource][row] = info.allocatable.get(resource, 0)
-            self._requested[resource][row] = 0
+            self.line(resource)
+        for resource, line in self.resources.items():
+            self.allocatable_matrix[line, row] = info.allocatable.get(resource, 0)
+        self.requested_matrix[:, row] = 0
         spec = info.node.spec
         self.unschedulable[row] = spec.unschedulable
         self.taint_ids[row] = self._intern_taints(spec.taints) if spec.taints else 0
@@ -279,14 +288,17 @@ class NodeTable:
             column.write(row, info)
 
     def _write_use(self, row: int, info: NodeInfo) -> None:
+        lines, requested = self.resources, self.requested_matrix
         for resource, amount in info.requested.items():
-            column = self._requested.get(resource)
-            if column is None:
-                column = self._resource(resource)[1]
-            column[row] = amount
-        self.pod_count[row] = len(info.pods)
-        self.nonzero_cpu[row] = info.nonzero_cpu
-        self.nonzero_memory[row] = info.nonzero_memory
+            line = lines.get(resource)
+            if line is None:
+                line = self._add_resource(resource)
+                requested = self.requested_matrix
+            requested[line, row] = amount
+        requested[0, row] = len(info.pods)
+        self.free_matrix[:, row] = self.allocatable_matrix[:, row] - requested[:, row]
+        self.nonzero_matrix[0, row] = info.nonzero_cpu
+        self.nonzero_matrix[1, row] = info.nonzero_memory
         self.generation[row] = info.generation
         _mark(self.rows_with_ports, row, bool(info.used_ports))
         _mark(self.rows_with_affinity, row, bool(info.pods_with_affinity))
@@ -302,13 +314,16 @@ class NodeTable:
 
     # -- room ------------------------------------------------------------------------------------------------------
 
-    def _int_column(self) -> IntColumn:
-        return np.zeros(self.capacity, dtype=np.int64)
+    def _matrices(self) -> tuple[IntMatrix, IntMatrix, IntMatrix, IntMatrix]:
+        return self.allocatable_matrix, self.requested_matrix, self.free_matrix, self.nonzero_matrix
 
-    def _resource(self, name: str) -> tuple[IntColumn, IntColumn]:
-        if name not in self._allocatable:
-            self._allocatable[name], self._requested[name] = self._int_column(), self._int_column()
-        return self._allocatable[name], self._requested[name]
+    def _add_resource(self, name: str) -> int:
+        line = self.resources[name] = len(self.resources)
+        more = ((0, 1), (0, 0))
+        self.allocatable_matrix = np.pad(self.allocatable_matrix, more)
+        self.requested_matrix = np.pad(self.requested_matrix, more)
+        self.free_matrix = np.pad(self.free_matrix, more)
+        return line
 
     def _reserve(self, rows: int) -> None:
         if rows <= self.capacity:
@@ -318,13 +333,10 @@ class NodeTable:
         self.live = _longer(self.live, self.capacity)
         self.unschedulable = _longer(self.unschedulable, self.capacity)
         self.generation = _longer(self.generation, self.capacity)
-        self.pod_count = _longer(self.pod_count, self.capacity)
-        self.nonzero_cpu = _longer(self.nonzero_cpu, self.capacity)
-        self.nonzero_memory = _longer(self.nonzero_memory, self.capacity)
+        self.allocatable_matrix, self.requested_matrix, self.free_matrix, self.nonzero_matrix = (
+            _longer(matrix, self.capacity) for matrix in self._matrices()
+        )
         self.taint_ids = _longer(self.taint_ids, self.capacity)
-        for columns in (self._allocatable, self._requested):
-            for name in columns:
-                columns[name] = _longer(columns[name], self.capacity)
         for node_column in self._node_columns.values():
             node_column.resize(self.capacity)
         for pod_column in self._pod_columns.values():
@@ -336,8 +348,8 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def _longer(array: npt.NDArray[_Scalar], capacity: int) -> npt.NDArray[_Scalar]:
-    longer = np.zeros(capacity, dtype=array.dtype)
-    longer[: len(array)] = array
+    longer = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
+    longer[..., : array.shape[-1]] = array
     return longer
 
 
