@@ -116,3 +116,29 @@ def age_bucket(moment: datetime, now: datetime) -> int:
     """The power of two, in nanoseconds, that the age falls in; -1 when it is not positive."""
     age = (now - moment) // timedelta(microseconds=1) * 1000
     return int(math.log2(age)) if age > 0 else -1
+
+
+def rank_active(pods: Sequence[Pod]) -> list[Pod]:
+    """Deletion order without costs, co-location or logarithmic ages: what jobs, and other owners, use.
+
+    Source: pkg/controller/controller_utils.go `ActivePods`, v1.36.
+    """
+    return sorted(pods, key=_plain_rank)
+
+
+def _plain_rank(pod: Pod) -> tuple[int, int, int, float, int, int, float]:
+    regular, sidecar = max_container_restarts(pod)
+    ready = is_ready(pod)
+    return (
+        1 if pod.spec.node_name else 0,
+        _PHASE_ORDER.get(pod.status.phase, 0),
+        1 if ready else 0,
+        _youngest_first(ready_since(pod)) if ready else 0.0,
+        -regular,
+        -sidecar,
+        _youngest_first(pod.metadata.creation_timestamp),
+    )
+
+
+def _youngest_first(moment: datetime | None) -> float:
+    return -math.inf if moment is None else -moment.timestamp()
