@@ -56,6 +56,15 @@ class RequestedToCapacityRatioParam(Part, frozen=True):
 DEFAULT_RESOURCES = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
 
 
+def weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+    """Upstream's defaults for a list of resources: cpu and memory when empty, weight 1 where it is 0."""
+    if not resources:
+        return DEFAULT_RESOURCES
+    if all(resource.weight for resource in resources):
+        return resources
+    return tuple(resource if resource.weight else ResourceSpec(name=resource.name) for resource in resources)
+
+
 class ScoringStrategy(Part, frozen=True):
     """How NodeResourcesFit scores. Types: LeastAllocated, MostAllocated, RequestedToCapacityRatio."""
 
@@ -149,12 +158,3 @@ ARGS: dict[str, type[PluginArgs]] = {
     )
 }
 """Plugins that take arguments."""
-
-
-def weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    """Upstream's defaults for a list of resources: cpu and memory when empty, weight 1 where it is 0."""
-    if not resources:
-        return DEFAULT_RESOURCES
-    if all(resource.weight for resource in resources):
-        return resources
-    return tuple(resource if resource.weight else ResourceSpec(name=resource.name) for resource in resources)
