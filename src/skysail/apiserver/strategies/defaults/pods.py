@@ -110,12 +110,12 @@ def _pod_level(spec: Raw) -> None:
     limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
     if not limits and not requests:
         return
-    for name, amount in _aggregate(spec, "limits").items():
+    for name, amount in aggregate(spec, "limits").items():
         if name.startswith("hugepages-") and name not in requests and name not in limits:
             limits[name] = str(amount)
     if limits:
         resources["limits"] = limits
-        for name, amount in _aggregate(spec, "requests").items():
+        for name, amount in aggregate(spec, "requests").items():
             if name not in requests and name in ("cpu", "memory"):
                 requests[name] = str(amount)
         for name, text in limits.items():
@@ -125,22 +125,22 @@ def _pod_level(spec: Raw) -> None:
             resources["requests"] = requests
 
 
-def _aggregate(spec: Raw, side: str) -> dict[str, Quantity]:
-    """Sum over containers and restartable init containers, at least the largest plain init container."""
+def aggregate(spec: Raw, side: str) -> dict[str, Quantity]:
+    """Requests or limits of all containers: the sum with sidecars, at least what the init phase needs."""
     total: dict[str, Quantity] = {}
     for item in spec.get("containers") or ():
-        _add(total, _amounts(item, side))
+        _add(total, amounts_of(item, side))
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for item in spec.get("initContainers") or ():
-        amounts = _amounts(item, side)
+        needed = amounts_of(item, side)
         if item.get("restartPolicy") == "Always":
-            _add(total, amounts)
-            _add(sidecars, amounts)
-            amounts = dict(sidecars)
+            _add(total, needed)
+            _add(sidecars, needed)
+            needed = dict(sidecars)
         else:
-            _add(amounts, sidecars)
-        for name, amount in amounts.items():
+            _add(needed, sidecars)
+        for name, amount in needed.items():
             if name not in peak or amount > peak[name]:
                 peak[name] = amount
     for name, amount in peak.items():
@@ -149,7 +149,8 @@ def _aggregate(spec: Raw, side: str) -> dict[str, Quantity]:
     return total
 
 
-def _amounts(item: Raw, side: str) -> dict[str, Quantity]:
+def amounts_of(item: Raw, side: str) -> dict[str, Quantity]:
+    """The readable amounts of `item["resources"][side]`."""
     amounts: dict[str, Quantity] = {}
     for name, text in ((item.get("resources") or {}).get(side) or {}).items():
         try:

@@ -1,0 +1,69 @@
+"""Which view or action serves which subresource: the explicit tables."""
+
+from collections.abc import Mapping
+
+from skysail.apiserver.contract import Action, View
+from skysail.apiserver.subresources.binding import BindingAction
+from skysail.apiserver.subresources.cluster import ApprovalView, FinalizeView
+from skysail.apiserver.subresources.eviction import EvictionAction
+from skysail.apiserver.subresources.scale import ScaleView, equality_text
+from skysail.apiserver.subresources.status import (
+    NodeStatusView,
+    PersistentVolumeStatusView,
+    PodStatusView,
+    StatusView,
+    accept,
+)
+
+Key = tuple[str, str, str]
+
+
+_STATUS = StatusView()
+_ONLY_STATUS = StatusView(own_metadata=False)
+
+_VIEWS: Mapping[Key, View] = {
+    ("", "pods", "status"): PodStatusView(),
+    ("", "nodes", "status"): NodeStatusView(),
+    ("", "persistentvolumes", "status"): PersistentVolumeStatusView(),
+    ("", "pods", "ephemeralcontainers"): EphemeralContainersView(accept),
+    ("", "pods", "resize"): ResizeView(accept),
+    ("", "namespaces", "finalize"): FinalizeView(),
+    ("apps", "deployments", "status"): StatusView(kept_metadata=("labels",)),
+    ("storage.k8s.io", "volumeattachments", "status"): _ONLY_STATUS,
+    ("resource.k8s.io", "resourceclaims", "status"): _ONLY_STATUS,
+    ("resource.k8s.io", "devicetaintrules", "status"): _ONLY_STATUS,
+    ("resource.k8s.io", "resourcepoolstatusrequests", "status"): _ONLY_STATUS,
+    ("networking.k8s.io", "servicecidrs", "status"): _ONLY_STATUS,
+    ("scheduling.k8s.io", "podgroups", "status"): _ONLY_STATUS,
+    ("certificates.k8s.io", "podcertificaterequests", "status"): _ONLY_STATUS,
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", "status"): _ONLY_STATUS,
+    ("internal.apiserver.k8s.io", "storageversions", "status"): _ONLY_STATUS,
+    ("storagemigration.k8s.io", "storageversionmigrations", "status"): _ONLY_STATUS,
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): ApprovalView(),
+    ("apps", "deployments", "scale"): ScaleView(),
+    ("apps", "replicasets", "scale"): ScaleView(),
+    ("apps", "statefulsets", "scale"): ScaleView(),
+    ("", "replicationcontrollers", "scale"): ScaleView(equality_text),
+}
+
+_ACTIONS: Mapping[Key, Action] = {
+    ("", "pods", "binding"): BindingAction(),
+    ("", "bindings", ""): BindingAction(),
+    ("", "pods", "eviction"): EvictionAction(),
+}
+
+
+def view_for(group: str, resource: str, subresource: str) -> View | None:
+    """The view behind a subresource that is read and written; None when there is none of that name.
+
+    Every kind may have a `status`: which ones do is the resource table's business.
+    """
+    view = _VIEWS.get((group, resource, subresource))
+    if view is None and subresource == "status":
+        return _STATUS
+    return view
+
+
+def action_for(group: str, resource: str, subresource: str) -> Action | None:
+    """The action behind a subresource, or (subresource "") a resource, that is only POSTed to."""
+    return _ACTIONS.get((group, resource, subresource))
