@@ -130,7 +130,8 @@ def _too_many(message: str, retry_after: int = 0) -> ApiError:
 
 
 def _why_not(name: str, status: Raw) -> str:
-    condition = next((c for c in status.get("conditions") or () if c.get("type") == "DisruptionAllowed"), {})
+    nothing: Raw = {}
+    condition = next((c for c in status.get("conditions") or () if c.get("type") == "DisruptionAllowed"), nothing)
     refused, text = condition.get("status") == "False", condition.get("message") or ""
     desired, current = status.get("desiredHealthy") or 0, status.get("currentHealthy") or 0
     if refused and text and condition.get("reason") == "SyncFailed":

@@ -6,6 +6,7 @@ from skysail.apiserver.contract import Action, View
 from skysail.apiserver.subresources.binding import BindingAction
 from skysail.apiserver.subresources.cluster import ApprovalView, FinalizeView
 from skysail.apiserver.subresources.eviction import EvictionAction
+from skysail.apiserver.subresources.pods import EphemeralContainersView, ResizeView
 from skysail.apiserver.subresources.scale import ScaleView, equality_text
 from skysail.apiserver.subresources.status import (
     NodeStatusView,
