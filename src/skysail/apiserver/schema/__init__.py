@@ -15,6 +15,6 @@ The data file is made by `tools/apiserver_schema.py`.
 """
 
 from skysail.apiserver.schema.table import Schema, load, storage_version_hash
-from skysail.apiserver.schema.types import FieldInfo, Shape, TypeInfo
+from skysail.apiserver.schema.types import FieldInfo, Shape, TypeInfo, made_from
 
-__all__ = ["FieldInfo", "Schema", "Shape", "TypeInfo", "load", "storage_version_hash"]
+__all__ = ["FieldInfo", "Schema", "Shape", "TypeInfo", "load", "made_from", "storage_version_hash"]

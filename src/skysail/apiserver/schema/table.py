@@ -9,9 +9,13 @@ from importlib.resources import files
 import msgspec
 
 from skysail.apiserver.contract import ResourceInfo, SubresourceInfo
-from skysail.apiserver.schema.types import TypeInfo
+from skysail.apiserver.schema.types import TypeInfo, TypeTable
 
 DATA = "kubernetes-1.36.json"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+# Kinds that every group version knows.
+_META_KINDS = frozenset({"DeleteOptions", "Status"})
 
 # The versions under which a few resources are stored when it is not the version asked for.
 _STORED_AS: Mapping[tuple[str, str], tuple[str, str]] = {
@@ -78,15 +82,13 @@ class Schema:
 
     def __init__(self, data: _Data) -> None:
         self.generation = 0
-        self.types: dict[str, TypeInfo] = data.types
+        self.types = TypeTable(data.types)
         self.builtin_versions = data.groups
         self._known = {(row.group, row.version, row.resource): row for row in data.resources}
         self._resources = {key: row.info() for key, row in self._known.items() if row.served}
         self._custom: dict[tuple[str, str, str], ResourceInfo] = {}
         self._by_kind: dict[tuple[str, str, str], TypeInfo] = {}
-        for name, info in self.types.items():
-            info.name = name
-            info.types = self.types
+        for info in self.types.values():
             for gvk in info.gvk:
                 self._by_kind[gvk] = info
 
@@ -116,6 +118,8 @@ class Schema:
 
     def type_of(self, group: str, version: str, kind: str) -> TypeInfo | None:
         """The type of a kind's body, or None when no such kind is known."""
+        if kind in _META_KINDS and version:
+            return self.types[META + kind]
         return self._by_kind.get((group, version, kind))
 
     def versions_of_kind(self, group: str, kind: str) -> tuple[str, ...]:
@@ -136,6 +140,7 @@ class Schema:
             info.name, info.types = name, self.types
             self.types[name] = info
         self._by_kind[resource.group, resource.version, resource.kind] = self.types[root]
+        self.types.forget()
         self.generation += 1
 
     def remove(self, resource: ResourceInfo) -> None:
@@ -147,6 +152,7 @@ class Schema:
         if root is not None:
             for name in [name for name in self.types if name == root.name or name.startswith(root.name + "/")]:
                 del self.types[name]
+        self.types.forget()
         self.generation += 1
 
 

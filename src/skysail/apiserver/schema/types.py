@@ -13,8 +13,8 @@ A type's `form` says when a value is not an ordinary object of fields:
     schema-or-array, schema-or-bool, schema-or-strings     the unions inside a CRD's JSON schema
 """
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, TypeVar, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ Form = Literal[
     "schema-or-strings",
 ]  # fmt: skip
 Omit = Literal["", "empty", "zero"]
+Made = TypeVar("Made")
 
 
 class Shape(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -102,8 +103,36 @@ class TypeInfo(msgspec.Struct, omit_defaults=True, kw_only=True):
     message_only: bool = False
     preserve_unknown: bool = False
     custom: bool = False
-    types: Mapping[str, "TypeInfo"] = {}
+    types: dict[str, "TypeInfo"] = {}
 
     def target(self, shape: Shape | None) -> "TypeInfo | None":
         """The type that a shape refers to, or None when it refers to none."""
         return self.types.get(shape.ref) if shape is not None and shape.ref else None
+
+
+class TypeTable(dict[str, TypeInfo]):
+    """All types by name, and what was compiled from them.
+
+    `made` keeps one thing a key (the readers, the apply schemas, ...) until `forget` is called because types changed.
+    """
+
+    def __init__(self, types: dict[str, TypeInfo]) -> None:
+        super().__init__(types)
+        self._made: dict[str, object] = {}
+        for name, info in types.items():
+            info.name, info.types = name, self
+
+    def made(self, key: str, make: Callable[[], Made]) -> Made:
+        """What `make` made under that key, made now if it was not yet."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("Made", self._made[key])
+
+    def forget(self) -> None:
+        """Types changed: everything is made anew when next asked for."""
+        self._made.clear()
+
+
+def made_from(info: TypeInfo, key: str, make: Callable[[], Made]) -> Made:
+    """What is kept under a key with the table that a type belongs to; for a type without a table, made each time."""
+    return info.types.made(key, make) if isinstance(info.types, TypeTable) else make()

@@ -1,0 +1,183 @@
+"""The bodies of PATCH requests, and the check of what a patch made of an object.
+
+A patch that cannot be read is 400. One that makes something unreadable of the object is 422, with the whole document
+(or, for a strategic patch, the patch as Go prints maps) in the message.
+
+Source: apiserver/pkg/endpoints/handlers/patch.go, v1.36.
+"""
+
+from typing import cast
+
+import msgspec
+
+from skysail.api.errors import BadRequest, Invalid, Status, StatusCause, StatusDetails, TooLarge
+from skysail.api.raw import Raw
+from skysail.apiserver.contract import FieldError, invalid
+from skysail.apiserver.decoding.diagnosis import Accent, Unreadable, diagnose, duplicates
+from skysail.apiserver.decoding.json_text import JsonSyntaxError, parse, parse_careful, plain
+from skysail.apiserver.decoding.readers import Notes, Surprise, canonical, reader_of
+from skysail.apiserver.decoding.yaml_text import YamlSyntaxError, parse_yaml
+from skysail.apiserver.patching.go_values import json_kind, print_value
+from skysail.apiserver.patching.json_patch import MAX_OPERATIONS
+from skysail.apiserver.schema import TypeInfo
+
+_OPERATION_FIELDS = ("op", "path", "from", "value")
+
+
+def read_json_patch(body: bytes, field_validation: str) -> tuple[list[Raw], list[str]]:
+    """The operations of a JSON patch, and findings (`json patch unknown field "[0].foo"`).
+
+    Raises:
+        BadRequest: It is no list of operations.
+        TooLarge: It has more than ten thousand.
+    """
+    value = _parse(body)
+    if not isinstance(value, list):
+        raise _undecodable(f"json: cannot unmarshal {json_kind(value)} into Go value of type []handlers.jsonPatchOp")
+    for operation in value:
+        if not isinstance(operation, dict):
+            problem = f"cannot unmarshal {json_kind(operation)} into Go value of type handlers.jsonPatchOp"
+            raise _undecodable(f"json: {problem}")
+        for name in ("op", "path", "from"):
+            if not isinstance(operation.get(name, ""), str | None):
+                problem = f"cannot unmarshal {json_kind(operation[name])} into Go struct field jsonPatchOp.{name}"
+                raise _undecodable(f"json: {problem} of type string")
+    if len(value) > MAX_OPERATIONS:
+        raise TooLarge(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(value)}")
+    findings: list[str] = []
+    if field_validation != "Ignore":
+        unknown = [
+            f'unknown field "[{index}].{name}"'
+            for index, operation in enumerate(value)
+            for name in operation
+            if name not in _OPERATION_FIELDS
+        ]
+        findings = [f"json patch {finding}" for finding in (*duplicates(parse_careful(body)), *unknown)]
+    return cast("list[Raw]", value), findings
+
+
+def read_merge_patch(body: bytes, field_validation: str) -> tuple[Raw, list[str]]:
+    """A merge patch, and the keys that came twice.
+
+    Raises:
+        BadRequest: It is no object.
+    """
+    return _object(_parse(body), "error decoding patch: "), _repeated(body, field_validation)
+
+
+def read_strategic_patch(body: bytes, field_validation: str) -> tuple[Raw, list[str]]:
+    """A strategic merge patch, and the keys that came twice.
+
+    Raises:
+        BadRequest: It is no object.
+    """
+    return _object(_parse(body, prefix=""), ""), _repeated(body, field_validation)
+
+
+def read_apply_patch(body: bytes, field_validation: str) -> tuple[Raw, list[str]]:
+    """What a server-side apply wants (YAML or JSON), and the keys that came twice.
+
+    Raises:
+        BadRequest: It is no object; or keys came twice, under Strict.
+    """
+    try:
+        value, problem = parse_yaml(body) if not body.lstrip().startswith(b"{") else _json_as_yaml(body)
+    except (YamlSyntaxError, JsonSyntaxError) as error:
+        raise BadRequest(f"error decoding YAML: {error}") from error
+    if not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
+        raise BadRequest(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+    if problem and field_validation == "Strict":
+        raise BadRequest(f"error strict decoding YAML: {problem}")
+    return cast("Raw", value), [problem] if problem and field_validation == "Warn" else []
+
+
+def _json_as_yaml(body: bytes) -> tuple[object, str]:
+    """JSON is YAML, and reading it as JSON is a hundred times faster; what is not quite JSON is read as YAML."""
+    try:
+        careful = parse_careful(body)
+    except JsonSyntaxError:
+        return parse_yaml(body)
+    if duplicates(careful):
+        return parse_yaml(body)
+    return plain(careful), ""
+
+
+def _parse(body: bytes, prefix: str = "error decoding patch: ") -> object:
+    try:
+        return parse(body)
+    except JsonSyntaxError as error:
+        raise BadRequest(f"{prefix}{error}") from error
+
+
+def _undecodable(problem: str) -> BadRequest:
+    return BadRequest(f"error decoding patch: {problem}")
+
+
+def _object(value: object, prefix: str) -> Raw:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
+        raise BadRequest(prefix + problem)
+    return cast("Raw", value)
+
+
+def _repeated(body: bytes, field_validation: str) -> list[str]:
+    return [] if field_validation == "Ignore" else duplicates(parse_careful(body))
+
+
+def check_patched(
+    document: Raw,
+    info: TypeInfo,
+    field_validation: str,
+    *,
+    findings: list[str],
+    strategic_patch: Raw | None = None,
+) -> tuple[Raw, list[str]]:
+    """What a patch made, in normal form, and texts for Warning headers.
+
+    Args:
+        document: The patched object.
+        info: Its type.
+        field_validation: Ignore, Warn or Strict.
+        findings: What reading the patch already found.
+        strategic_patch: The patch itself when it was a strategic one: messages show it instead of the document.
+
+    Raises:
+        Invalid: The document does not fit its type; or holds unknown fields, or the patch repeated keys, under Strict.
+    """
+    notes = Notes()
+    try:
+        out: object = reader_of(info)(document, notes)
+    except (Surprise, RecursionError):
+        out = None
+    strict = list(findings) if field_validation != "Ignore" else []
+    if out is None or (notes.unknown and field_validation != "Ignore"):
+        accent: Accent = "json" if strategic_patch is None else "map"
+        try:
+            strict += diagnose(document, info, accent).strict
+        except Unreadable as error:
+            raise _spoiled(document, info, strategic_patch, str(error)) from error
+        except RecursionError:
+            raise _spoiled(document, info, strategic_patch, "exceeded max depth") from None
+        if out is None:
+            raise _spoiled(document, info, strategic_patch, "the document does not fit its type")
+    if strict and field_validation == "Strict":
+        problem = f"strict decoding error: {', '.join(strict)}"
+        raise _spoiled(document, info, strategic_patch, problem)
+    return cast("Raw", out), strict
+
+
+def _spoiled(document: Raw, info: TypeInfo, strategic_patch: Raw | None, problem: str) -> Invalid:
+    if strategic_patch is None:
+        shown = msgspec.json.encode(canonical(document, info)).decode()
+    else:
+        shown = print_value(strategic_patch)
+    return _invalid_patch(invalid("patch", shown, problem))
+
+
+def _invalid_patch(error: FieldError) -> Invalid:
+    cause = StatusCause(reason=error.reason, message=error.body, field=error.field)
+    message = f' "" is invalid: {error}'
+    return Invalid(Status(message=message, reason="Invalid", details=StatusDetails(causes=(cause,)), code=422))
