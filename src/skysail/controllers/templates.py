@@ -63,6 +63,14 @@ def normal_template(template: msgspec.Raw) -> bytes:
     return _normal_bytes(bytes(template))
 
 
+def template_without_hash(template: msgspec.Raw) -> Raw:
+    """The template as a deployment has it: a replica set's copy without the hash label."""
+    parsed = parse_template(template)
+    metadata = dict(parsed.get("metadata") or {})
+    metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
+    return {**parsed, "metadata": metadata}
+
+
 def templates_equal(left: msgspec.Raw, right: msgspec.Raw) -> bool:
     """Whether two templates make the same pods (the hash label aside)."""
     return normal_template(left) == normal_template(right)

@@ -25,7 +25,7 @@ import msgspec
 from skysail.api.apps import Deployment, ReplicaSet
 from skysail.api.core import Pod
 from skysail.api.meta import LabelSelector
-from skysail.controllers.deployment.actions import DeleteReplicaSet, Emit, Plan, RollBack
+from skysail.controllers.deployment.actions import Action, DeleteReplicaSet, Emit, PatchStatus, Plan, RollBack
 from skysail.controllers.deployment.draft import Draft
 from skysail.controllers.deployment.fences import (
     RECREATE,
@@ -45,7 +45,11 @@ from skysail.controllers.deployment.revisions import (
 )
 from skysail.controllers.deployment.scaling import active, by_creation, is_scaling_event, plan_scale
 from skysail.controllers.deployment.status import (
+    PROGRESSING,
+    SET_CREATE_ERROR,
+    condition,
     counted_status,
+    has_progress_deadline,
     is_complete,
     paused_condition,
     rollout_status,
@@ -53,7 +57,7 @@ from skysail.controllers.deployment.status import (
     with_condition,
 )
 from skysail.controllers.pods import is_terminal
-from skysail.controllers.templates import parse_template, templates_equal
+from skysail.controllers.templates import template_without_hash, templates_equal
 
 _KEEP_ALL = 2**31 - 1
 
@@ -224,7 +228,7 @@ def _plan_rollback(draft: Draft) -> Plan:
         event, template = Emit("Warning", "DeploymentRollbackTemplateUnchanged", words), None
     else:
         words = f'Rolled back deployment "{deployment.name}" to revision {wanted}'
-        event, template = Emit("Normal", "DeploymentRollback", words), parse_template(target.spec.template)
+        event, template = Emit("Normal", "DeploymentRollback", words), template_without_hash(target.spec.template)
         annotations = _rolled_back_annotations(annotations, target)
     return Plan((*draft.actions(), RollBack(deployment, template, annotations), event))
 
@@ -232,3 +236,22 @@ def _plan_rollback(draft: Draft) -> Plan:
 def _rolled_back_annotations(current: Mapping[str, str], target: ReplicaSet) -> dict[str, str]:
     kept = {key: value for key, value in current.items() if key in NOT_COPIED and key != REVISION_HISTORY}
     return kept | {key: value for key, value in target.metadata.annotations.items() if key not in NOT_COPIED}
+
+
+def plan_collision(deployment: Deployment) -> PatchStatus:
+    """The new set's name is taken by something else: try another suffix next time."""
+    count = (deployment.status.collision_count or 0) + 1
+    metadata = {"resourceVersion": deployment.metadata.resource_version}
+    return PatchStatus({"metadata": metadata, "status": {"collisionCount": count}})
+
+
+def plan_failed_creation(deployment: Deployment, name: str, error: str, now: datetime) -> tuple[Action, ...]:
+    """The new set could not be made: say so, in an Event and in the Progressing condition."""
+    words = f'Failed to create new replica set "{name}": {error}'
+    event = Emit("Warning", SET_CREATE_ERROR, words)
+    if not has_progress_deadline(deployment):
+        return (event,)
+    draft = Draft(deployment, (), now)
+    failed = condition(PROGRESSING, "False", SET_CREATE_ERROR, words, now)
+    draft.set_status(with_condition(deployment.status, failed))
+    return (*draft.actions(), event)

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import msgspec
-
 from skysail.api.apps import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from skysail.api.core import Pod
 from skysail.controllers.pods import is_available, is_ready, seconds_until_next_available
@@ -117,8 +115,3 @@ def seconds_until_next_check(
         return None
     found = seconds_until_next_available(active, min_ready_seconds, now)
     return float(min_ready_seconds) if found is None else found
-
-
-def with_status(replica_set: ReplicaSet, status: ReplicaSetStatus) -> ReplicaSet:
-    """The same object with another status."""
-    return msgspec.structs.replace(replica_set, status=status)

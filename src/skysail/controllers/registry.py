@@ -1,0 +1,49 @@
+"""The table of built-in controllers: the name people switch them on and off by, and what makes one.
+
+A new controller is one row here. Order is the order in which they start.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from skysail.api.errors import ConfigError
+from skysail.controller.controller import Controller
+from skysail.controllers.deployment.loop import DeploymentController
+from skysail.controllers.disruption.loop import DisruptionController
+from skysail.controllers.garbage.loop import GarbageCollector
+from skysail.controllers.namespace.loop import NamespaceController
+from skysail.controllers.replicaset.loop import ReplicaSetController
+
+CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
+    "deployment-controller": DeploymentController,
+    "replicaset-controller": ReplicaSetController,
+    "garbage-collector-controller": GarbageCollector,
+    "namespace-controller": NamespaceController,
+    "disruption-controller": DisruptionController,
+}
+
+
+def all_controllers() -> list[Controller]:
+    """One of each."""
+    return [make() for make in CONTROLLERS.values()]
+
+
+def select_controllers(patterns: Iterable[str]) -> list[str]:
+    """The names that `--controllers` chooses: `*` is all, `name` is one, `-name` is all but that one.
+
+    Raises:
+        ConfigError: A name is not in the table.
+    """
+    chosen: dict[str, None] = {}
+    refused: set[str] = set()
+    for pattern in patterns:
+        name = pattern.removeprefix("-")
+        if pattern == "*":
+            chosen.update(dict.fromkeys(CONTROLLERS))
+        elif name not in CONTROLLERS:
+            known = ", ".join(CONTROLLERS)
+            raise ConfigError(f"there is no controller {name!r}; known are {known}", path="--controllers")
+        elif pattern.startswith("-"):
+            refused.add(name)
+        else:
+            chosen[name] = None
+    return [name for name in CONTROLLERS if name in chosen and name not in refused]
