@@ -59,7 +59,7 @@ def route(schema: Schema, method: str, path: str) -> Target | None:
     watch = rest[0] == "watch" and len(rest) > 1
     target = _target(schema, group, version, rest[1:] if watch else rest)
     if target is None:
-        if not schema.serves(group, version):
+        if not any(resource.group == group for resource in schema.resources):
             return None
         raise unknown_resource()
     resource, namespace, name, subresource = target

@@ -2,7 +2,7 @@
 
 Invariants:
 
-1. Revisions only grow: each accepted write takes the next, whatever its kind. A write that fails to commit burns its own.
+1. Revisions only grow: each accepted write takes the next, whatever its kind. A write that fails to commit burns one.
 2. A write is first *accepted* (the write path sees it, so two writers of one object cannot both win), then, in order,
    *published* (reads and watches see it). Without a journal both happen in one step.
 3. `visible` is the revision up to which everything has been published; lists and bookmarks carry it.
@@ -72,19 +72,24 @@ def key_of(namespace: str, name: str) -> str:
 def make_record(document: Raw, revision: int, fields: Mapping[str, str]) -> Record:
     """Encode an object (its resourceVersion is replaced by `revision`)."""
     metadata = document["metadata"]
-    kind, api_version = document["kind"], document["apiVersion"]
     ordered_metadata = {"resourceVersion": str(revision)}
     ordered_metadata.update((key, value) for key, value in metadata.items() if key != "resourceVersion")
-    ordered = {"kind": kind, "apiVersion": api_version, "metadata": ordered_metadata}
+    ordered = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": ordered_metadata}
     ordered.update((key, value) for key, value in document.items() if key not in ordered)
-    item_at = len(kind) + len(api_version) + len('{"kind":"","apiVersion":"",')
+    return restored_record(document, revision, _encode(ordered), fields)
+
+
+def restored_record(document: Raw, revision: int, body: bytes, fields: Mapping[str, str]) -> Record:
+    """The record of a body that `make_record` once encoded."""
+    metadata = document["metadata"]
+    item_at = len(document["kind"]) + len(document["apiVersion"]) + len('{"kind":"","apiVersion":"",')
     namespace, name = metadata.get("namespace", ""), metadata["name"]
     return Record(
         key=key_of(namespace, name),
         namespace=namespace,
         name=name,
         revision=revision,
-        body=_encode(ordered),
+        body=body,
         item_at=item_at,
         tail_at=item_at + len('"metadata":{"resourceVersion":""') + len(str(revision)),
         labels=metadata.get("labels") or _NO_TEXT,
@@ -257,6 +262,11 @@ class Store:
         while len(self._history) > self._history_limit:
             self._forget_oldest()
 
+    def is_pending(self, revision: int) -> bool:
+        """Whether the write of that revision is accepted and neither published nor rolled back."""
+        waiting = self._unpublished
+        return bool(waiting) and waiting[0].revision <= revision <= waiting[-1].revision
+
     def roll_back(self) -> None:
         """Drop every accepted write that is not published: its commit failed."""
         for change in self._unpublished:
@@ -325,6 +335,10 @@ class Store:
     def is_watchable(self, resource: GroupResource, revision: int) -> bool:
         """Whether every change after a revision is still in the log."""
         return revision >= self._table(resource).forgotten
+
+    def oldest_watchable(self, resource: GroupResource) -> int:
+        """The earliest revision from which a watch of a resource may go on."""
+        return self._table(resource).forgotten
 
     def changes_after(self, resource: GroupResource, revision: int) -> Sequence[Change]:
         """The logged changes of a resource above a revision, oldest first."""

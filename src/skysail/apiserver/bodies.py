@@ -1,0 +1,179 @@
+"""The bodies of requests: objects, patches, delete options; each with the checks that belong to reading it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from skysail.api.raw import Raw
+from skysail.apiserver.contract import DeleteOptions
+from skysail.apiserver.decoding import decode_body
+from skysail.apiserver.decoding.patches import (
+    check_patched,
+    read_apply_patch,
+    read_json_patch,
+    read_merge_patch,
+    read_strategic_patch,
+)
+from skysail.apiserver.patching import json_patch, merge_patch, strategic_patch
+from skysail.apiserver.requests import META_GROUP, Query, WriteOptions, delete_options_errors
+from skysail.apiserver.schema import Schema, TypeInfo
+from skysail.apiserver.status import invalid_object, unsupported_patch_type
+
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_DELETE_OPTIONS = ("", "v1", "DeleteOptions")
+_DELETE_OPTIONS_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+
+
+def decode_object(
+    body: bytes, content_type: str, type_info: TypeInfo, options: WriteOptions, warnings: list[str]
+) -> Raw:
+    """The object in a body, in normal form.
+
+    Raises:
+        BadRequest: It cannot be read, or is something else.
+        UnsupportedMediaType: Its content type is unknown.
+    """
+    obj, found = decode_body(body, content_type, type_info, options.field_validation)
+    warnings.extend(found)
+    return obj
+
+
+@dataclass(slots=True)
+class Patch:
+    """A patch that has been read, and how to apply it.
+
+    Attributes:
+        content: A list of operations for a JSON patch, else an object.
+        findings: Repeated keys and the like, to be warned of or refused with the outcome.
+    """
+
+    media_type: str
+    content: Raw | Sequence[Raw]
+    findings: list[str]
+    field_validation: str
+    force: bool
+    warnings: list[str] = field(default_factory=list)
+
+    def apply(self, document: Raw, type_info: TypeInfo) -> Raw:
+        """The document after the patch, in normal form.
+
+        Raises:
+            Invalid: It does not apply, or makes something unreadable of the document.
+        """
+        strategic = None
+        if isinstance(self.content, dict):
+            if self.media_type == MERGE:
+                patched = merge_patch.apply(document, self.content)
+            else:
+                strategic = self.content
+                patched = strategic_patch.apply(document, strategic, type_info)
+        else:
+            patched = json_patch.apply(document, self.content)
+        normal, strict = check_patched(
+            patched, type_info, self.field_validation, findings=self.findings, strategic_patch=strategic
+        )
+        if self.field_validation == "Warn":
+            self.warnings.extend(strict)
+        result: Raw = {"kind": document["kind"], "apiVersion": document["apiVersion"]}
+        result.update(normal)
+        return result
+
+    @property
+    def configuration(self) -> Raw:
+        """What a server-side apply wants."""
+        return dict(self.content) if isinstance(self.content, dict) else {}
+
+
+def patch_media_type(content_type: str, *, custom: bool) -> str:
+    """What kind of patch a body is.
+
+    Raises:
+        UnsupportedMediaType: None that this resource takes.
+    """
+    found = content_type.partition(";")[0].strip()
+    allowed = (JSON_PATCH, MERGE, APPLY) if custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+    if found not in allowed:
+        raise unsupported_patch_type()
+    return found
+
+
+def decode_patch(body: bytes, patch_type: str, options: WriteOptions, warnings: list[str]) -> Patch:
+    """Read a patch.
+
+    Raises:
+        BadRequest: It cannot be read.
+    """
+    content: Raw | Sequence[Raw]
+    if patch_type == JSON_PATCH:
+        content, findings = read_json_patch(body, options.field_validation)
+    elif patch_type == MERGE:
+        content, findings = read_merge_patch(body, options.field_validation)
+    elif patch_type == STRATEGIC:
+        content, findings = read_strategic_patch(body, options.field_validation)
+    else:
+        content, findings = read_apply_patch(body, options.field_validation)
+        warnings.extend(findings)
+    return Patch(patch_type, content, findings, options.field_validation, options.force, warnings)
+
+
+@dataclass(slots=True)
+class DeleteRequest:
+    """What a DELETE asked for.
+
+    Attributes:
+        cascades_at_once: `orphanDependents: false` was given, so an object that stays is answered with 202.
+    """
+
+    options: DeleteOptions
+    dry_run: bool = False
+    cascades_at_once: bool = False
+
+    def fresh_options(self) -> DeleteOptions:
+        """A copy for one of several objects."""
+        return replace(self.options)
+
+
+def decode_delete_options(body: bytes, content_type: str, query: Query, schema: Schema) -> DeleteRequest:
+    """Read delete options from the body, or from the query when there is none.
+
+    Raises:
+        BadRequest: The body cannot be read.
+        Invalid: Options that are unknown or contradict.
+    """
+    raw = _from_body(body, content_type, schema) if body else _from_query(query)
+    propagation, orphan = raw.get("propagationPolicy"), raw.get("orphanDependents")
+    dry_run = raw.get("dryRun") or []
+    errors = delete_options_errors(propagation, orphan, dry_run)
+    if errors:
+        raise invalid_object(META_GROUP, "DeleteOptions", "", errors)
+    if orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    grace = raw.get("gracePeriodSeconds")
+    preconditions = raw.get("preconditions") or {}
+    options = DeleteOptions(
+        grace_period_seconds=1 if grace is not None and grace < 0 else grace,
+        propagation=propagation or "",
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+    )
+    return DeleteRequest(options, dry_run=bool(dry_run), cascades_at_once=orphan is False)
+
+
+def _from_body(body: bytes, content_type: str, schema: Schema) -> Raw:
+    type_info = schema.types[_DELETE_OPTIONS_TYPE]
+    raw, _ = decode_body(body, content_type, type_info, "Ignore", kind=_DELETE_OPTIONS)
+    return raw
+
+
+def _from_query(query: Query) -> Raw:
+    raw: Raw = {"dryRun": list(query.all("dryRun"))}
+    grace = query.integer("gracePeriodSeconds")
+    if grace is not None:
+        raw["gracePeriodSeconds"] = grace
+    if "propagationPolicy" in query:
+        raw["propagationPolicy"] = query.text("propagationPolicy")
+    if "orphanDependents" in query:
+        raw["orphanDependents"] = query.flag("orphanDependents")
+    return raw

@@ -1,0 +1,170 @@
+"""`ApiServer`: the whole API server as one object, called in process or behind the HTTP front.
+
+    async with ApiServer(clock=clock, rng=Random(1)).running() as server:
+        response = await server.handle(Request("GET", "/api/v1/namespaces"), ADMIN)
+
+This is the shell: it waits - for commits, for a resourceVersion to come about, for changes to watch - and calls the
+synchronous core for everything else. Without a data directory it uses no thread and no socket, so it runs under virtual
+time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from skysail.api.errors import ApiError
+from skysail.api.ports import Clock, Request, Response, User
+from skysail.apiserver.bootstrap import bootstrap
+from skysail.apiserver.contract import quote
+from skysail.apiserver.documents import Documents
+from skysail.apiserver.durable import REVISION_BLOCK, Database, Journal, ThreadCommitter
+from skysail.apiserver.endpoints import Endpoints, is_write
+from skysail.apiserver.reading import FutureRevision
+from skysail.apiserver.registry import Registry
+from skysail.apiserver.routing import route
+from skysail.apiserver.schema import load
+from skysail.apiserver.status import failure_response, too_large, version_too_large
+from skysail.apiserver.store import Store
+from skysail.apiserver.streams import Watches, WatchPlan
+
+BODY_LIMIT = 3 * 1024 * 1024
+COMPACTION_SECONDS = 300.0
+FUTURE_SECONDS = 3.0
+_POLL_SECONDS = 0.05
+_PAGE_NOT_FOUND = Response(404, (("Content-Type", "text/plain; charset=utf-8"),), b"404 page not found\n")
+_WATCH_HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", "application/json"))
+
+
+class ApiServer:
+    """A Kubernetes API server. Implements `skysail.api.ports.Handler`.
+
+    Args:
+        clock: For times in objects.
+        rng: For uids, names, time-outs.
+        data_dir: Where objects outlive the process; None keeps them in memory.
+        compaction_interval: Seconds between forgetting history; a change is remembered for one to two of them.
+        options: Switches of hooks: `enable-service-account-admission`, `service-cidr`, ...
+        history_limit: Changes remembered at most.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rng: Random,
+        data_dir: Path | None = None,
+        compaction_interval: float = COMPACTION_SECONDS,
+        options: Mapping[str, str] | None = None,
+        history_limit: int = 50_000,
+    ) -> None:
+        self._clock, self._rng = clock, rng
+        self._compaction_interval = compaction_interval
+        self._database = Database(data_dir) if data_dir is not None else None
+        self.schema = load()
+        self.store = Store(revision=self._first_revision(), history_limit=history_limit)
+        self.registry = Registry(self.store, self.schema)
+        self.watches = Watches(self.store)
+        self._documents = Documents(self.schema)
+        self._options = dict(options or {})
+        self._endpoints = Endpoints(self.registry, clock, rng, self._options)
+        self._journal: Journal | None = None
+        if self._database is not None:
+            self.registry.restore(self._database.load())
+
+    def _first_revision(self) -> int:
+        if self._database is None:
+            return 0
+        reserved = self._database.reserved
+        self._database.reserve(reserved + REVISION_BLOCK)
+        return reserved
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["ApiServer"]:
+        """Serve until the block is left; open watches end then, and what was accepted is committed."""
+        committer = ThreadCommitter(self._database) if self._database is not None else None
+        if committer is not None:
+            self._journal = Journal(self.store, committer)
+        bootstrap(self.registry, self._clock, self._rng, self._options)
+        try:
+            if self._journal is not None:
+                await self._journal.flush()
+            self.store.begin()
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._compact(), name="apiserver-compaction")]
+                if self._journal is not None:
+                    tasks.append(group.create_task(self._journal.run(), name="apiserver-journal"))
+                try:
+                    yield self
+                finally:
+                    self.watches.stop()
+                    for task in tasks:
+                        task.cancel()
+            if self._journal is not None:
+                await self._journal.flush()
+        finally:
+            if committer is not None:
+                committer.close()
+
+    async def _compact(self) -> None:
+        before = self.store.visible
+        while True:
+            await asyncio.sleep(self._compaction_interval)
+            self.store.compact(before)
+            before = self.store.visible
+
+    async def handle(self, request: Request, user: User) -> Response:
+        """Answer one request; see `skysail.api.ports.Handler`."""
+        warnings: list[str] = []
+        try:
+            response = await self._respond(request, user, warnings)
+        except ApiError as error:
+            response = failure_response(error)
+        if warnings:
+            response = _with_warnings(response, warnings)
+        return response
+
+    async def _respond(self, request: Request, user: User, warnings: list[str]) -> Response:
+        if len(request.body) > BODY_LIMIT:
+            raise too_large(BODY_LIMIT)
+        document = self._documents.find(request)
+        if document is not None:
+            return document
+        target = route(self.schema, request.method, request.path)
+        if target is None:
+            return _PAGE_NOT_FOUND
+        try:
+            answer = self._endpoints.serve(request, user, target, warnings)
+        except FutureRevision as future:
+            await self._wait_reached(future.revision)
+            answer = self._endpoints.serve(request, user, target, warnings)
+        except ApiError:
+            if is_write(target.verb):
+                await self._wait_committed()
+            raise
+        if isinstance(answer, WatchPlan):
+            return Response(200, _WATCH_HEADERS, stream=self.watches.stream(answer))
+        if is_write(target.verb):
+            await self._wait_committed()
+        return answer
+
+    async def _wait_committed(self) -> None:
+        """Wait for everything this request may have written or been told of."""
+        if self._journal is not None:
+            await self._journal.wait_settled(self.store.revision)
+
+    async def _wait_reached(self, revision: int) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FUTURE_SECONDS
+        while self.store.visible < revision:
+            if loop.time() >= deadline:
+                raise version_too_large(revision, self.store.visible)
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _with_warnings(response: Response, warnings: list[str]) -> Response:
+    """Add a header for each warning, said once."""
+    headers = tuple(("Warning", f"299 - {quote(text)}") for text in dict.fromkeys(warnings))
+    return replace(response, headers=(*response.headers, *headers))
