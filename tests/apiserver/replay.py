@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.apiserver.transcripts import Difference, Placeholders, differences, read_lines, split_path
+
 from skysail.api.ports import Request, Response
 from skysail.apiserver.authentication import TokenAuthenticator, parse_tokens
 from skysail.apiserver.front import answer
 from skysail.apiserver.server import ApiServer
 from skysail.simulator.clock import LoopClock, run_virtual
-from tests.apiserver.transcripts import Difference, Placeholders, differences, read_lines, split_path
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "apiserver"
 TOKENS = parse_tokens('skytoken,admin,1,"system:masters"\nplaintoken,alice,2,"devs"\n')
@@ -164,9 +165,7 @@ class _Player:
         return found
 
     @staticmethod
-    async def _take(
-        lines: "asyncio.Queue[bytes | None]", count: int | None, patience: float
-    ) -> tuple[list[Any], bool]:
+    async def _take(lines: "asyncio.Queue[bytes | None]", count: int | None, patience: float) -> tuple[list[Any], bool]:
         events: list[Any] = []
         try:
             async with asyncio.timeout(patience):

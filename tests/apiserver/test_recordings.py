@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.apiserver.replay import replay, scenarios
 
 KNOWN = json.loads((Path(__file__).parent / "known_differences.json").read_text())

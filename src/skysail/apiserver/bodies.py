@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from skysail.api.raw import Raw
-from skysail.apiserver.contract import DeleteOptions
+from skysail.apiserver.contract import DeleteOptions, invalid
 from skysail.apiserver.decoding import decode_body
+from skysail.apiserver.decoding.body import SCHEME
 from skysail.apiserver.decoding.patches import (
     check_patched,
     read_apply_patch,
@@ -71,6 +74,8 @@ class Patch:
                 patched = strategic_patch.apply(document, strategic, type_info)
         else:
             patched = json_patch.apply(document, self.content)
+        if strategic is None:
+            _check_kind(patched, document)
         normal, strict = check_patched(
             patched, type_info, self.field_validation, findings=self.findings, strategic_patch=strategic
         )
@@ -84,6 +89,17 @@ class Patch:
     def configuration(self) -> Raw:
         """What a server-side apply wants."""
         return dict(self.content) if isinstance(self.content, dict) else {}
+
+
+def _check_kind(patched: Raw, document: Raw) -> None:
+    kind, version = patched.get("kind"), patched.get("apiVersion")
+    if kind == document["kind"] and version == document["apiVersion"]:
+        return
+    shown = msgspec.json.encode(patched).decode()
+    problem = f'no kind "{kind}" is registered for version "{version}" in scheme {SCHEME}'
+    if not kind or not version:
+        problem = f"Object '{'apiVersion' if kind else 'Kind'}' is missing in '{shown}'"
+    raise invalid_object("", "", "", [invalid("patch", shown, problem)])
 
 
 def patch_media_type(content_type: str, *, custom: bool) -> str:

@@ -15,11 +15,10 @@ from skysail.apiserver import lifecycle
 from skysail.apiserver.bodies import APPLY, Patch
 from skysail.apiserver.contract import RequestContext, View
 from skysail.apiserver.patching import managed_fields
-from skysail.apiserver.registry import Handle, Registry
+from skysail.apiserver.registry import Handle, Registry, update_errors
 from skysail.apiserver.schema import TypeInfo
 from skysail.apiserver.status import not_found
 from skysail.apiserver.store import Record
-from skysail.apiserver.validation.metadata import object_meta_update
 
 _decode = msgspec.json.Decoder().decode
 
@@ -165,7 +164,6 @@ def _store_view(
         registry.track_fields(handle, old, new, ctx)
     lifecycle.carry_over(new, old)
     new["metadata"]["resourceVersion"] = str(record.revision)
-    errors = [*object_meta_update(new["metadata"], old["metadata"]), *view.validate(body, new, old, ctx)]
-    registry.raise_invalid(handle, new, errors)
+    registry.raise_invalid(handle, new, [*update_errors(new, old), *view.validate(body, new, old, ctx)])
     lifecycle.keep_managed_times(new, old)
     return Changed(registry.store_update(handle, record, new, old, ctx))

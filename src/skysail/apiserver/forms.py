@@ -176,13 +176,17 @@ class _YamlDumper(yaml.CSafeDumper):
     """YAML as the Go server writes it: double quotes where quotes are needed, literal blocks for several lines."""
 
 
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+_TEXT = "tag:yaml.org,2002:str"
+_resolve = yaml.resolver.Resolver().resolve  # type: ignore[no-untyped-call]
+
+
+def _represent_text(dumper: _YamlDumper, text: str) -> yaml.ScalarNode:
     style = None
     if "\n" in text:
         style = "|"
-    elif dumper.resolve(yaml.ScalarNode, text, (True, False)) != "tag:yaml.org,2002:str" or not text:
+    elif not text or _resolve(yaml.ScalarNode, text, (True, False)) != _TEXT:
         style = '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return dumper.represent_scalar(_TEXT, text, style=style)
 
 
 _YamlDumper.add_representer(str, _represent_text)

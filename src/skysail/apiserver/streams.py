@@ -37,14 +37,14 @@ class WatchPlan:
     """A watch that may be opened.
 
     Attributes:
-        after: The revision it goes on from; 0 with `initial`.
+        after: The revision it goes on from; None for whatever is current when it opens.
         initial: Whether what exists comes first.
     """
 
     resource: GroupResource
     matcher: Matcher
     form: Form
-    after: int
+    after: int | None
     initial: bool
     bookmarks: bool
     closing_bookmark: bool
@@ -58,7 +58,7 @@ def plan_watch(resource: GroupResource, namespace: str, options: ListOptions, fo
         ApiError: Its resourceVersion is no number (500, as upstream answers here).
     """
     try:
-        after = parse_revision(options.resource_version)
+        asked = parse_revision(options.resource_version)
     except ValueError as error:
         raise plain_error(str(error)) from error
     initial = bool(options.send_initial_events)
@@ -67,7 +67,7 @@ def plan_watch(resource: GroupResource, namespace: str, options: ListOptions, fo
         resource=resource,
         matcher=Matcher(namespace, options.labels, options.fields),
         form=form,
-        after=after,
+        after=asked if asked and not initial else None,
         initial=initial,
         bookmarks=options.bookmarks,
         closing_bookmark=initial and options.bookmarks,
@@ -97,13 +97,13 @@ class Watches:
     async def stream(self, plan: WatchPlan) -> AsyncIterator[bytes]:
         """The lines of one watch, in chunks of whole lines."""
         store, loop = self._store, asyncio.get_running_loop()
-        after = store.visible if plan.initial else plan.after
-        if not plan.initial and not store.is_watchable(plan.resource, after):
+        after = store.visible if plan.after is None else plan.after
+        if not store.is_watchable(plan.resource, after):
             yield _expired_line(after, store.oldest_watchable(plan.resource))
             return
         ready = asyncio.Event()
         watcher = Watcher(plan.matcher, after, ready.set)
-        backlog = () if plan.initial else store.changes_after(plan.resource, after)
+        backlog = store.changes_after(plan.resource, after)
         existing = list(store.list(plan.resource)) if plan.initial else ()
         cancel = store.subscribe(plan.resource, watcher)
         self._open.add(ready.set)
