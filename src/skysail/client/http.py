@@ -1,0 +1,226 @@
+"""The transport over HTTP: aiohttp, TLS verified, one pool of connections for each kind of traffic.
+
+Lease renewals and events travel in lanes of their own, so that a thousand binds cannot make a leader lose its lease or
+hide what happened; watches have a lane without limit, because each holds its connection for good.
+
+aiohttp's exceptions end here: callers see `Unreachable` and `ApiError` only.
+"""
+
+import asyncio
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from enum import Enum
+from urllib.parse import quote, urlencode, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from skysail.api.errors import ConfigError, Unreachable, error_from_response
+from skysail.api.ports import Clock, Request, Response
+from skysail.client.config import ServerConfig
+from skysail.client.credentials import ClientCertificate, Credential
+from skysail.client.deadlines import DEFAULT_TIMEOUT_SECONDS
+from skysail.client.lines import split_lines
+
+_PATH_CHARACTERS = "/:@!$&'()*+,;=~"
+_EVENTS = re.compile(r"/(?:api/v1|apis/events\.k8s\.io/[^/]+)(?:/namespaces/[^/]+)?/events(?:/|$)")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Lane(Enum):
+    """A pool of connections, and how many it may open."""
+
+    MAIN = 64
+    EVENTS = 4
+    LEASES = 2
+    WATCHES = 0  # without limit
+
+
+def lane_of(request: Request) -> Lane:
+    """The lane a plain request travels in, by what it is about."""
+    if request.path.startswith("/apis/coordination.k8s.io/"):
+        return Lane.LEASES
+    return Lane.EVENTS if _EVENTS.match(request.path) else Lane.MAIN
+
+
+class HttpTransport:
+    """A `Transport` onto a server across the network. Make it inside the running loop that uses it.
+
+    Args:
+        config: Where the server is and who we are.
+        clock: Tells when credentials expire.
+
+    Raises:
+        ConfigError: The URL or the certificates cannot be used.
+    """
+
+    def __init__(self, config: ServerConfig, *, clock: Clock) -> None:
+        self._config, self._clock = config, clock
+        self._base = config.server.rstrip("/")
+        split = urlsplit(self._base)
+        if split.scheme not in ("http", "https") or not split.hostname:
+            raise ConfigError(f"not the URL of a server: {config.server!r}", file=config.source, path="server")
+        encoding = "identity" if split.hostname in _LOOPBACK else "gzip"
+        self._headers = [*config.headers, ("accept-encoding", encoding)]
+        self._encrypted = split.scheme == "https"
+        self._certificate: ClientCertificate | None = None
+        self._tls = self._tls_for(None)
+        self._lanes: dict[Lane, aiohttp.ClientSession] = {}
+        self._closed = False
+
+    async def request(self, request: Request) -> Response:
+        """Send one request and read the whole answer, whatever its status.
+
+        Raises:
+            Unreachable: No answer came: refused, reset, timed out, or the server's certificate is not to be trusted.
+        """
+        credential = await self._config.credentials.current(self._clock)
+        response = await self._exchange(request, credential)
+        if response.status == 401 and (renewed := await self._renew(credential)):
+            return await self._exchange(request, renewed)
+        return response
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """Open a watch and yield its lines until the server ends it.
+
+        Raises:
+            ApiError: The server refused the watch.
+            Unreachable: The connection failed or broke off, or the watch fell silent.
+        """
+        credential = await self._config.credentials.current(self._clock)
+        response = await self._open(request, credential)
+        if response.status == 401 and (renewed := await self._renew(credential)):
+            response.close()
+            response = await self._open(request, renewed)
+        try:
+            if response.status >= 400:
+                raise error_from_response(
+                    response.status, await self._refusal(request, response), f"watch {request.path}"
+                )
+            async with aclosing(split_lines(response.content.iter_any(), request)) as lines:
+                async for line in lines:
+                    yield line
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(request, error) from error
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Close all connections; open watches end."""
+        self._closed = True
+        await self._close_lanes()
+
+    async def _renew(self, rejected: Credential) -> Credential | None:
+        """Another credential, if there can be one."""
+        if not rejected.renewable:
+            return None
+        renewed = await self._config.credentials.current(self._clock, rejected)
+        return None if renewed is rejected else renewed
+
+    async def _exchange(self, request: Request, credential: Credential) -> Response:
+        async with self._translated(request), await self._send(request, lane_of(request), credential) as response:
+            return Response(response.status, tuple(response.headers.items()), await response.read())
+
+    async def _open(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
+        async with self._translated(request):
+            return await self._send(request, Lane.WATCHES, credential)
+
+    async def _refusal(self, request: Request, response: aiohttp.ClientResponse) -> bytes:
+        async with self._translated(request):
+            return await response.read()
+
+    @asynccontextmanager
+    async def _translated(self, request: Request) -> AsyncIterator[None]:
+        """The request's time-out, and the one place where aiohttp's exceptions become ours."""
+        seconds = request.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError as error:
+            raise self._unreachable(request, f"no answer within {seconds:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(request, error) from error
+
+    async def _send(self, request: Request, lane: Lane, credential: Credential) -> aiohttp.ClientResponse:
+        session = await self._session(lane, credential)
+        headers = [*request.headers.items(), *self._headers]
+        if credential.authorization:
+            headers.append(("authorization", credential.authorization))
+        return await session.request(
+            request.method,
+            self._url(request),
+            headers=headers,
+            data=request.body or None,
+            allow_redirects=False,
+            server_hostname=self._config.tls_server_name or None,
+        )
+
+    def _url(self, request: Request) -> URL:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        return URL(f"{self._base}{quote(request.path, safe=_PATH_CHARACTERS)}{query}", encoded=True)
+
+    async def _session(self, lane: Lane, credential: Credential) -> aiohttp.ClientSession:
+        if self._closed:
+            raise Unreachable(f"{self._base}: the transport is closed")
+        if credential.certificate != self._certificate:
+            await self._close_lanes()  # what was opened as somebody else must not be used again
+            self._tls, self._certificate = self._tls_for(credential.certificate), credential.certificate
+        session = self._lanes.get(lane)
+        if session is None:
+            connector = aiohttp.TCPConnector(ssl=self._tls, limit=lane.value)
+            session = self._lanes[lane] = aiohttp.ClientSession(
+                connector=connector,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=DEFAULT_TIMEOUT_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("Content-Type",),
+            )
+        return session
+
+    async def _close_lanes(self) -> None:
+        lanes, self._lanes = self._lanes, {}
+        for session in lanes.values():
+            await session.close()
+
+    def _tls_for(self, certificate: ClientCertificate | None) -> ssl.SSLContext | bool:
+        """What TLS is to check and to show.
+
+        Raises:
+            ConfigError: A certificate or key cannot be read.
+        """
+        if not self._encrypted:
+            return True
+        config = self._config
+        try:
+            context = ssl.create_default_context(cadata=config.ca_data.decode() if config.ca_data else None)
+        except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
+            raise ConfigError(
+                f"no PEM certificates: {error}", file=config.source, path="certificate-authority"
+            ) from error
+        if config.insecure:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate is not None:
+            try:
+                _load_certificate(context, certificate)
+            except (ssl.SSLError, ValueError) as error:
+                message = f"no PEM certificate with its key: {error}"
+                raise ConfigError(message, file=config.source, path="client-certificate") from error
+        return context
+
+    def _unreachable(self, request: Request, why: object) -> Unreachable:
+        text = str(why) or type(why).__name__
+        return Unreachable(f"{request.method} {self._base}{request.path}: {text}")
+
+
+def _load_certificate(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
+    """The ssl module reads key pairs from files only: a private one, for a moment."""
+    handle, name = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(certificate.certificate.rstrip() + b"\n" + certificate.key)
+        context.load_cert_chain(name)
+    finally:
+        os.unlink(name)
