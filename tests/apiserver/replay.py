@@ -70,6 +70,7 @@ class _Player:
         self._places = Placeholders()
         self._watches: dict[str, asyncio.Queue[bytes | None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._etags: dict[str, str] = {}
         self.outcome = Outcome()
 
     def close(self) -> None:
@@ -100,7 +101,7 @@ class _Player:
             if value is None:
                 headers.pop(name.lower(), None)
             else:
-                headers[name.lower()] = places.fill(value)
+                headers[name.lower()] = self._etags.get(value, places.fill(value))
         query = tuple((name, places.fill(value)) for name, value in request.get("query", ()))
         path = split_path(places.fill(request["path"]))
         return await answer(
@@ -111,6 +112,8 @@ class _Player:
         expected, response = step["response"], await self._send(step["request"])
         if response.status != expected["status"]:
             return [("status", expected["status"], f"{response.status} {response.body[:300]!r}")]
+        if "etag" in expected["headers"]:
+            self._etags[expected["headers"]["etag"]] = response.header("etag") or ""
         found: list[Difference] = []
         for name in COMPARED_HEADERS:
             values = [value for key, value in response.headers if key.lower() == name]

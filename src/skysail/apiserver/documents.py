@@ -6,6 +6,7 @@ Source: apiserver/pkg/server/{healthz,routes}, v1.36.
 import msgspec
 
 from skysail.api.ports import Request, Response
+from skysail.apiserver.discovery import Discovery
 from skysail.apiserver.requests import Query
 from skysail.apiserver.schema import Schema
 from skysail.apiserver.status import JSON_HEADERS, method_not_allowed
@@ -38,7 +39,7 @@ class Documents:
     """Everything under a path that is no resource."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema = schema
+        self.discovery = Discovery(schema)
 
     def find(self, request: Request) -> Response | None:
         """The document a path names, or None when it names none.
@@ -53,7 +54,19 @@ class Documents:
             return Response(200, JSON_HEADERS, msgspec.json.encode(VERSION))
         if parts[0] in _HEALTH and len(parts) <= 2:
             return self._health(parts, Query(request.query))
-        return None
+        if len(parts) > 3:
+            return None
+        document = self._root() if parts == [""] else self.discovery.answer(request.path, request.headers)
+        if document is not None and request.method != "GET":
+            raise method_not_allowed()
+        return document
+
+    def _root(self) -> Response:
+        paths = ["/api", "/api/v1", "/apis"]
+        for group, versions in self.discovery.groups().items():
+            paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        paths += [f"/{name}" for name in _HEALTH] + ["/openapi/v3", "/version"]
+        return Response(200, JSON_HEADERS, msgspec.json.encode({"paths": sorted(paths)}))
 
     @staticmethod
     def _health(parts: list[str], query: Query) -> Response | None:

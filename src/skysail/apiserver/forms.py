@@ -12,8 +12,10 @@ import msgspec
 import yaml
 
 from skysail.api.raw import Raw
+from skysail.apiserver.contract import quote
 from skysail.apiserver.registry import Handle
 from skysail.apiserver.requests import META_GROUP, Accepted
+from skysail.apiserver.status import bad_request
 from skysail.apiserver.tables import as_table
 
 _decode = msgspec.json.Decoder().decode
@@ -133,8 +135,7 @@ class TableForm:
         self._columns_sent = False
 
     def _table(self, documents: Sequence[Raw], metadata: Raw) -> Raw:
-        table = as_table(self._handle.resource, documents, self._include, self._now())
-        table["apiVersion"] = f"{META_GROUP}/{self._version}"
+        table = as_table(self._handle.resource, documents, self._include, self._now(), self._version)
         table["metadata"] = metadata
         return table
 
@@ -166,8 +167,17 @@ class TableForm:
 
 
 def form_for(handle: Handle, accepted: Accepted, include_object: str, now: Callable[[], datetime]) -> Form:
-    """The form a request asked for."""
+    """The form a request asked for.
+
+    Raises:
+        BadRequest: `include_object` is none of the known words.
+    """
     if accepted.convert == "Table":
+        if include_object not in ("", "None", "Metadata", "Object"):
+            raise bad_request(
+                f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include_object)}: "
+                "must be 'Metadata', 'Object', 'None', or empty"
+            )
         return TableForm(handle, accepted.version, include_object or "Metadata", now)
     return MetadataForm(accepted.version) if accepted.convert else PlainForm(handle)
 
@@ -177,14 +187,14 @@ class _YamlDumper(yaml.CSafeDumper):
 
 
 _TEXT = "tag:yaml.org,2002:str"
-_resolve = yaml.resolver.Resolver().resolve  # type: ignore[no-untyped-call]
+_resolver = yaml.resolver.Resolver()
 
 
 def _represent_text(dumper: _YamlDumper, text: str) -> yaml.ScalarNode:
     style = None
     if "\n" in text:
         style = "|"
-    elif not text or _resolve(yaml.ScalarNode, text, (True, False)) != _TEXT:
+    elif not text or _resolver.resolve(yaml.ScalarNode, text, (True, False)) != _TEXT:  # type: ignore[no-untyped-call]
         style = '"'
     return dumper.represent_scalar(_TEXT, text, style=style)
 

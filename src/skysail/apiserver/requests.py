@@ -244,6 +244,7 @@ class Accepted:
 
 _AS_IT_IS = Accepted("json")
 _OFFERED = ("json", "yaml")
+_PRODUCED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "*/*", "application/*")
 _CONVERSIONS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -264,7 +265,8 @@ def negotiate(headers: Mapping[str, str], *, convertible: bool = True) -> Accept
         return _AS_IT_IS
     accepted = _negotiate(accept, convertible)
     if accepted is None:
-        raise not_acceptable()
+        readable = any(media_type in _PRODUCED for media_type, _ in _clauses(accept))
+        raise not_acceptable(with_parameters=readable)
     return accepted
 
 

@@ -9,6 +9,7 @@ time.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -26,7 +27,7 @@ from skysail.apiserver.reading import FutureRevision
 from skysail.apiserver.registry import Registry
 from skysail.apiserver.routing import route
 from skysail.apiserver.schema import load
-from skysail.apiserver.status import failure_response, too_large, version_too_large
+from skysail.apiserver.status import failure_response, internal_error, too_large, version_too_large
 from skysail.apiserver.store import Store
 from skysail.apiserver.streams import Watches, WatchPlan
 
@@ -34,6 +35,7 @@ BODY_LIMIT = 3 * 1024 * 1024
 COMPACTION_SECONDS = 300.0
 FUTURE_SECONDS = 3.0
 _POLL_SECONDS = 0.05
+_log = logging.getLogger(__name__)
 _PAGE_NOT_FOUND = Response(404, (("Content-Type", "text/plain; charset=utf-8"),), b"404 page not found\n")
 _WATCH_HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", "application/json"))
 
@@ -122,6 +124,9 @@ class ApiServer:
             response = await self._respond(request, user, warnings)
         except ApiError as error:
             response = failure_response(error)
+        except Exception:  # noqa: BLE001 - the room's one supervisor: a bug fails its request, not the server
+            _log.exception("request failed", extra={"method": request.method, "path": request.path})
+            response = failure_response(internal_error("the server met an error of its own; its log says more"))
         if warnings:
             response = _with_warnings(response, warnings)
         return response

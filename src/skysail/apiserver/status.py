@@ -108,8 +108,10 @@ def method_not_allowed() -> MethodNotAllowed:
     return MethodNotAllowed("the server does not allow this method on the requested resource", details=StatusDetails())
 
 
-def not_acceptable() -> NotAcceptable:
-    """406: none of the media types in Accept can be given."""
+def not_acceptable(*, with_parameters: bool = False) -> NotAcceptable:
+    """406: none of the media types in Accept can be given, or not with these parameters."""
+    if with_parameters:
+        return NotAcceptable(f"only the following media types are accepted: {READABLE}")
     offered = f"{READABLE}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
     return NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {offered}", details=StatusDetails())
 
