@@ -62,6 +62,24 @@ class SubresourceInfo:
     verbs: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """A column that a CRD adds to the Table of its resource.
+
+    Attributes:
+        type: string, integer, number, boolean or date.
+        path: JSONPath of the value: `.spec.replicas`.
+        priority: 0 always shown, others only in wide output.
+    """
+
+    name: str
+    type: str
+    path: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceInfo:
     """One row of the table: a resource in one of its versions, built in or defined by a CRD.
@@ -70,6 +88,7 @@ class ResourceInfo:
         verbs: In discovery's words: create delete deletecollection get list patch update watch.
         subresources: By name.
         custom: Defined by a CRD: no strategic merge, PUT needs a resourceVersion.
+        printer_columns: Of a custom resource; empty means Age alone.
     """
 
     group: str
@@ -83,6 +102,7 @@ class ResourceInfo:
     singular: str = ""
     categories: tuple[str, ...] = ()
     custom: bool = False
+    printer_columns: tuple[PrinterColumn, ...] = ()
 
     @property
     def api_version(self) -> str:

@@ -21,6 +21,7 @@ _META_KINDS = frozenset({"DeleteOptions", "Status"})
 _STORED_AS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("autoscaling", "horizontalpodautoscalers"): ("autoscaling", "v2"),
     ("events.k8s.io", "events"): ("", "v1"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): ("apiextensions.k8s.io", "v1beta1"),
 }
 
 
