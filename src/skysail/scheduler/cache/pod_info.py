@@ -6,7 +6,7 @@ the object, so that the memory can be dropped at any time.
 Source: k8s.io/kubernetes/pkg/scheduler/framework `PodInfo`, `AffinityTerm`, v1.36.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from skysail.api.affinity import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
@@ -52,6 +52,7 @@ class PodInfo:
         key: Its uid, the cache's key.
         requests: What placing it asks for (`cpu` in milli, the rest in units; zero entries kept).
         resources: What it adds to its node's account: requests as in-place resize leaves them, and the non-zero form.
+        request_key: Equal for two pods only if they request the same.
         host_ports: `(host_ip, protocol, port)` of all containers' host ports.
         claims: `namespace/name` of the persistent volume claims it mounts by name.
         required_affinity: Required pod affinity terms; the other three alike.
@@ -64,6 +65,7 @@ class PodInfo:
         "pod",
         "preferred_affinity",
         "preferred_anti_affinity",
+        "request_key",
         "requests",
         "required_affinity",
         "required_anti_affinity",
@@ -73,8 +75,11 @@ class PodInfo:
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.key = pod.metadata.uid
-        self.resources = resources_of(pod)
-        self.requests = self.resources.requests if not _may_be_resized(pod) else _requests_without_status(pod)
+        self.resources, self.request_key = resources_of(pod)
+        self.requests = self.resources.requests
+        if _may_be_resized(pod):
+            self.requests = _requests_without_status(pod)
+            self.request_key = (self.request_key, tuple(sorted(self.requests.items())))
         self.host_ports = host_ports(pod)
         self.claims = claim_names(pod)
         self.required_affinity: tuple[AffinityTerm, ...] = ()
@@ -101,12 +106,8 @@ class PodInfo:
         """The same derived values for a new version of the object that differs in nothing they depend on."""
         copy = PodInfo.__new__(PodInfo)
         copy.pod, copy.key = pod, self.key
-        copy.requests, copy.resources, copy.host_ports, copy.claims = (
-            self.requests,
-            self.resources,
-            self.host_ports,
-            self.claims,
-        )
+        copy.requests, copy.resources, copy.request_key = self.requests, self.resources, self.request_key
+        copy.host_ports, copy.claims = self.host_ports, self.claims
         copy.required_affinity, copy.required_anti_affinity = self.required_affinity, self.required_anti_affinity
         copy.preferred_affinity, copy.preferred_anti_affinity = self.preferred_affinity, self.preferred_anti_affinity
         return copy
@@ -121,14 +122,15 @@ class PodInfo:
         return f"PodInfo({self.pod.metadata.namespace}/{self.pod.metadata.name})"
 
 
-_remembered: dict[ContainerRequests, PodResources] = {}
+_remembered: dict[ContainerRequests, tuple[PodResources, Hashable]] = {}
 
 
-def resources_of(pod: Pod) -> PodResources:
-    """`pod_resources`, remembered for plain pods (containers only) by what their containers request."""
+def resources_of(pod: Pod) -> tuple[PodResources, Hashable]:
+    """`pod_resources` and its key, remembered for plain pods (containers only) by what their containers request."""
     spec = pod.spec
     if spec.init_containers or spec.overhead or spec.resources is not None or _may_be_resized(pod):
-        return pod_resources(pod)
+        resources = pod_resources(pod)
+        return resources, _key(resources)
     shape = tuple(
         [
             tuple(container.resources.requests.items()) if container.resources is not None else ()
@@ -139,8 +141,14 @@ def resources_of(pod: Pod) -> PodResources:
     if known is None:
         if len(_remembered) >= REMEMBERED:
             _remembered.clear()
-        known = _remembered[shape] = pod_resources(pod)
+        resources = pod_resources(pod)
+        known = _remembered[shape] = (resources, _key(resources))
     return known
+
+
+def _key(resources: PodResources) -> Hashable:
+    requests = tuple(sorted(resources.requests.items()))
+    return requests, resources.nonzero_milli_cpu, resources.nonzero_memory
 
 
 def _may_be_resized(pod: Pod) -> bool:

@@ -6,8 +6,10 @@ never changed, the cache changes clones of them (`NodeInfo` is copied on write).
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from skysail.scheduler.cache.node_info import NodeInfo
-from skysail.scheduler.cache.table import NodeTable
+from skysail.scheduler.cache.table import NO_ROWS, NodeTable, RowIndex
 
 
 class Snapshot:
@@ -21,6 +23,7 @@ class Snapshot:
     def __init__(self) -> None:
         self.table = NodeTable()
         self.generation = 0
+        self._order = (-1, NO_ROWS)
 
     def __len__(self) -> int:
         return len(self.table.rows)
@@ -38,3 +41,30 @@ class Snapshot:
     def node_names(self) -> Mapping[str, int]:
         """Names of all nodes, with their rows."""
         return self.table.rows
+
+    def visiting_order(self) -> RowIndex:
+        """Rows in the order in which nodes are visited when not all are: one of each zone in turn.
+
+        Source: pkg/scheduler/backend/cache/node_tree.go, v1.36.
+
+        Cost: A walk over all nodes when any Node object changed since the last call.
+        """
+        at, order = self._order
+        if at != self.table.node_log.end:
+            zones: dict[str, list[int]] = {}
+            for row, info in enumerate(self.table.infos[: self.table.size]):
+                if info is not None:
+                    zones.setdefault(zone_key(info), []).append(row)
+            turns = max((len(rows) for rows in zones.values()), default=0)
+            interleaved = [rows[turn] for turn in range(turns) for rows in zones.values() if turn < len(rows)]
+            order = np.array(interleaved, dtype=np.intp)
+            self._order = (self.table.node_log.end, order)
+        return order
+
+
+def zone_key(info: NodeInfo) -> str:
+    """Region and zone of a node in one text; empty when it has neither."""
+    labels = info.node.metadata.labels
+    region = labels.get("topology.kubernetes.io/region") or labels.get("failure-domain.beta.kubernetes.io/region", "")
+    zone = labels.get("topology.kubernetes.io/zone") or labels.get("failure-domain.beta.kubernetes.io/zone", "")
+    return f"{region}:\x00:{zone}" if region or zone else ""

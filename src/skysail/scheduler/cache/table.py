@@ -32,6 +32,8 @@ C = TypeVar("C")
 NodeC = TypeVar("NodeC", bound=NodeColumn)
 PodC = TypeVar("PodC", bound=PodColumn)
 
+NO_ROWS: RowIndex = np.empty(0, dtype=np.intp)
+
 FIRST_CAPACITY = 64
 FIRST_RESOURCES = ("pods", "cpu", "memory", "ephemeral-storage")
 MAX_DERIVED = 512
@@ -86,6 +88,7 @@ class NodeTable:
         taint_sets: Distinct taint tuples; `taint_ids` (capacity,) int32 says which a row has.
         unschedulable: (capacity,) bool, `spec.unschedulable`.
         log: Every change; `node_log`: changes of Node objects.
+        memo: What plugins derive from this table and want to keep, under keys that name them.
     """
 
     def __init__(self) -> None:
@@ -113,6 +116,8 @@ class NodeTable:
         self._pod_columns: dict[Hashable, PodColumn] = {}
         self.log = ChangeLog()
         self.node_log = ChangeLog()
+        self.memo: dict[Hashable, object] = {}
+        self._zero_lines: dict[int, bool] = {}
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -138,6 +143,13 @@ class NodeTable:
         """(capacity,) int64: what pods on the nodes ask for of a resource."""
         column: IntColumn = self.requested_matrix[self.line(resource)]
         return column
+
+    def has_zero(self, line: int) -> bool:
+        """Whether some row offers nothing of a resource; where none does, a division needs no guard."""
+        known = self._zero_lines.get(line)
+        if known is None:
+            known = self._zero_lines[line] = bool((self.allocatable_matrix[line, : self.size] == 0).any())
+        return known
 
     def info(self, row: int) -> NodeInfo:
         """The account of a live row, or of a scratch row."""
@@ -213,6 +225,8 @@ class NodeTable:
         self.live[row] = False
         for matrix in self._matrices():
             matrix[:, row] = 0
+        self.allocatable_matrix[:, row] = 1  # so that scoring all rows divides by no zero
+        self._zero_lines.clear()
         for node_column in self._node_columns.values():
             node_column.write(row, None)
         for pod_column in self._pod_columns.values():
@@ -281,6 +295,7 @@ class NodeTable:
         for resource, line in self.resources.items():
             self.allocatable_matrix[line, row] = info.allocatable.get(resource, 0)
         self.requested_matrix[:, row] = 0
+        self._zero_lines.clear()
         spec = info.node.spec
         self.unschedulable[row] = spec.unschedulable
         self.taint_ids[row] = self._intern_taints(spec.taints) if spec.taints else 0

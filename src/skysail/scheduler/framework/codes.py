@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from skysail.scheduler.cache.table import Rows
+from skysail.scheduler.cache.table import NO_ROWS, Rows
 from skysail.scheduler.framework.status import Status
 
 CodeArray: TypeAlias = npt.NDArray[np.uint8]
@@ -16,8 +16,6 @@ ScoreArray: TypeAlias = npt.NDArray[np.int64]
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
-
-__all__ = ["MAX_NODE_SCORE", "MIN_NODE_SCORE", "CodeArray", "Codes", "Reads", "Rows", "ScoreArray"]
 
 
 class Reads(IntEnum):
@@ -42,7 +40,8 @@ class Codes:
 
     Attributes:
         codes: (n_rows,) uint8; 0 passes, k means `statuses[k - 1]`.
-        statuses: The distinct refusals, without plugin name.
+        statuses: The distinct refusals, without plugin name. When there are none every row passes, and `codes` is not
+            looked at.
     """
 
     codes: CodeArray
@@ -52,3 +51,12 @@ class Codes:
     def refuse(cls, refused: npt.NDArray[np.bool_], status: Status) -> "Codes":
         """One reason for all refused rows."""
         return cls(refused.view(np.uint8), (status,))
+
+
+ALL_PASS = Codes(NO_ROWS.astype(np.uint8))
+"""Nothing to refuse, however many rows."""
+
+
+def zero_scores(rows: Rows) -> ScoreArray:
+    """(n_rows,) int64 zeros; `rows` as plugins get it (a slice starts at 0)."""
+    return np.zeros(rows.stop if isinstance(rows, slice) else len(rows), dtype=np.int64)

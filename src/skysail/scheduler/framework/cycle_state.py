@@ -82,6 +82,10 @@ class CycleState:
         }
         return copy
 
+    def adopt(self, other: "CycleState") -> None:
+        """Take over every value of another state; own values of the same name are lost."""
+        self._values.update(other._values)
+
     def fork(self, pod_info: PodInfo) -> "CycleState":
         """A state for another pod of the same signature that shares every value written so far."""
         copy = CycleState(pod_info)

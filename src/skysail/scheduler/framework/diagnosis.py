@@ -4,10 +4,46 @@ Source: pkg/scheduler/framework/types.go `Diagnosis`, `FitError.Error`, v1.36.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from skysail.scheduler.framework.status import Code, Status
+import numpy as np
+import numpy.typing as npt
+
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
+
+NO_NODES_AVAILABLE = "no nodes available to schedule pods"
+"""What an attempt on a cluster without nodes ends with."""
+
+
+class NodeStatuses(Mapping[str, Status]):
+    """Refusals by node name, kept as one number a node: 5,000 nodes refused alike cost 10 kB and one Status.
+
+    Args:
+        names: Of the nodes that were looked at.
+        first: (n,) an index into `statuses` for each; 0 is success, and such a node is not in the mapping.
+        statuses: The distinct refusals; `statuses[0]` is success.
+    """
+
+    def __init__(self, names: Sequence[str], first: npt.NDArray[np.uint16], statuses: Sequence[Status]) -> None:
+        self.names, self.first, self.statuses = names, first, statuses
+        self._places: dict[str, int] | None = None
+
+    def __getitem__(self, name: str) -> Status:
+        if self._places is None:
+            self._places = {each: place for place, each in enumerate(self.names) if self.first[place]}
+        return self.statuses[int(self.first[self._places[name]])]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.names[int(place)] for place in np.flatnonzero(self.first))
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.first))
+
+    def counts(self) -> list[tuple[Status, int]]:
+        """Each distinct refusal that occurs, with the number of nodes that got it."""
+        numbers = np.bincount(self.first, minlength=1)
+        return [(self.statuses[index], int(count)) for index, count in enumerate(numbers) if index and count]
 
 
 @dataclass(slots=True)
@@ -16,8 +52,9 @@ class Diagnosis:
 
     Attributes:
         num_all_nodes: Nodes in the snapshot.
-        node_statuses: Refusals by node name: PreFilter's (for all nodes), Filter's, extenders'.
-        absent_status: The status of nodes that were not looked at (PreFilter narrowed the search).
+        node_statuses: Filter's refusals, by node name.
+        absent_status: The status of nodes that are not among them: PreFilter's refusal of all nodes, or its narrowing.
+        extender_statuses: Extenders' refusals, by node name; they come on top.
         unschedulable_plugins: Who refused some node.
         pending_plugins: Who answered Pending.
         pre_filter_message: Set when PreFilter refused the pod for all nodes.
@@ -25,8 +62,9 @@ class Diagnosis:
     """
 
     num_all_nodes: int
-    node_statuses: Mapping[str, Status] = field(default_factory=dict)
+    node_statuses: NodeStatuses = field(default_factory=lambda: NodeStatuses((), np.zeros(0, np.uint16), (SUCCESS,)))
     absent_status: Status = field(default_factory=lambda: Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE))
+    extender_statuses: dict[str, Status] = field(default_factory=dict)
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     pre_filter_message: str = ""
@@ -43,7 +81,8 @@ class Diagnosis:
 
     def status_of(self, node_name: str) -> Status:
         """The node's refusal; nodes that were not looked at share one."""
-        return self.node_statuses.get(node_name, self.absent_status)
+        extended = self.extender_statuses.get(node_name)
+        return extended if extended is not None else self.node_statuses.get(node_name, self.absent_status)
 
     def nodes_with_code(self, code: Code, all_nodes: Iterable[str]) -> Iterator[str]:
         """Names of the nodes refused with this code, in the order of `all_nodes`."""
@@ -52,9 +91,12 @@ class Diagnosis:
     def reasons(self) -> Counter[str]:
         """How many nodes gave each reason."""
         counts: Counter[str] = Counter()
-        for status in self.node_statuses.values():
+        for status, nodes in self.node_statuses.counts():
+            for reason in status.reasons:
+                counts[reason] += nodes
+        for status in self.extender_statuses.values():
             counts.update(status.reasons)
-        absent = self.num_all_nodes - len(self.node_statuses)
+        absent = self.num_all_nodes - len(self.node_statuses) - len(self.extender_statuses)
         if absent > 0:
             for reason in self.absent_status.reasons:
                 counts[reason] += absent
@@ -72,10 +114,3 @@ class Diagnosis:
         if self.post_filter_message:
             text += f" {self.post_filter_message}"
         return text
-
-
-class NoNodesError(Exception):
-    """The cluster has no nodes at all: not a fit error, and no diagnosis."""
-
-    def __str__(self) -> str:
-        return "no nodes available to schedule pods"

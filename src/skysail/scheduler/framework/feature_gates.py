@@ -1,6 +1,6 @@
 """Feature gates that change scheduling, under upstream's names, with the defaults of 1.36.
 
-A gate not listed here changes nothing in Skysail. Gates locked to their default are listed too, so that a plugin can ask.
+A gate not listed here changes nothing in Skysail. Gates locked to their default are listed too: plugins ask.
 
 Source: pkg/features/kube_features.go, v1.36.
 """

@@ -70,6 +70,19 @@ class WaitingPod(Protocol):
         ...
 
 
+class Binder(Protocol):
+    """What DefaultBinder needs of a client."""
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        """Write the binding.
+
+        Raises:
+            ApiError: The server refused.
+            Unreachable: No answer.
+        """
+        ...
+
+
 class Handle(Protocol):
     """The scheduler, as a plugin may use it."""
 
@@ -93,6 +106,11 @@ class Handle(Protocol):
         """Who was promised which node."""
         ...
 
+    @property
+    def binder(self) -> Binder:
+        """Writes bindings."""
+        ...
+
     def snapshot(self) -> Snapshot:
         """The cluster as this attempt sees it."""
         ...
@@ -111,17 +129,4 @@ class Handle(Protocol):
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move sleeping pods to the active queue."""
-        ...
-
-
-class Binder(Protocol):
-    """What DefaultBinder needs of a client."""
-
-    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Write the binding.
-
-        Raises:
-            ApiError: The server refused.
-            Unreachable: No answer.
-        """
         ...

@@ -1,0 +1,247 @@
+"""The full evaluation: every enabled plugin asked about every row, in the order of the profile.
+
+This is the plain path. It answers for `/diagnose` and `skysail explain`, for rows that a what-if changed, and it is the
+oracle that the incremental path (`incremental`) must equal.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from skysail.api.core import Pod
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.framework.codes import ScoreArray
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
+from skysail.scheduler.framework.steps import FilterStep, Mask, PreScoreStep, ScoreStep
+
+StatusIndex: TypeAlias = npt.NDArray[np.uint16]
+TotalArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+"""Weighted sums: int16 where they fit, else wider."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterOutcome:
+    """What the PreFilter phase decided.
+
+    Attributes:
+        status: Success, a refusal for all nodes (signed), or an error.
+        result: The nodes to look at.
+        restricted_by: Who narrowed the search.
+    """
+
+    status: Status
+    result: PreFilterResult = ALL_NODES
+    restricted_by: frozenset[str] = frozenset()
+
+
+class PreFilterAnswer(Protocol):
+    """A PreFilter plugin, or its remembered answer."""
+
+    @property
+    def name(self) -> str:
+        """The plugin's name."""
+        ...
+
+    def ask(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
+        """Success, Skip or a signed refusal."""
+        ...
+
+
+def run_pre_filter(steps: Iterable[PreFilterAnswer], state: CycleState, pod: Pod, table: NodeTable) -> PreFilterOutcome:
+    """Run the phase: the first unresolvable refusal ends it, others let the rest run first; node sets meet.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with an error.
+    """
+    skipped: set[str] = set()
+    result, restricted_by, refusal = ALL_NODES, frozenset[str](), SUCCESS
+    for step in steps:
+        status, narrowed = step.ask(state, pod, table)
+        if status.is_skip:
+            skipped.add(step.name)
+            state.skip_filter_plugins = frozenset(skipped)
+            continue
+        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return PreFilterOutcome(status)
+        if not status.is_success:
+            refusal = status
+            continue
+        if narrowed.node_names is not None:
+            restricted_by |= {step.name}
+        result = result.merge(narrowed)
+        if result.node_names is not None and not result.node_names:
+            return PreFilterOutcome(_nothing_left(restricted_by), result, restricted_by)
+    return PreFilterOutcome(refusal, result, restricted_by)
+
+
+def _nothing_left(restricted_by: frozenset[str]) -> Status:
+    names = sorted(restricted_by)
+    if len(names) == 1:
+        return Status.unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What the Filter phase decided for some rows.
+
+    Attributes:
+        first: (n_rows,) uint16: 0 is no refusal, else an index into `statuses`: the first in the order of the profile.
+        statuses: The distinct refusals; `statuses[0]` is success.
+        passing: (n_rows,) bool: live rows without a refusal.
+    """
+
+    first: StatusIndex
+    statuses: Sequence[Status]
+    passing: Mask
+
+
+def run_filters(steps: Iterable[FilterStep], state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Filtered:
+    """Ask every Filter plugin that PreFilter did not skip; a row's answer is the first refusal.
+
+    Args:
+        steps: The plugins.
+        state: After PreFilter.
+        pod: Under test.
+        table: Where the rows are.
+        rows: All rows, dead ones included, as a slice, or an index of live or scratch rows.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with an error.
+    """
+    passing: Mask = table.live[rows].copy() if isinstance(rows, slice) else np.ones(len(rows), dtype=np.bool_)
+    first: StatusIndex = np.zeros(len(passing), dtype=np.uint16)
+    statuses: list[Status] = [SUCCESS]
+    for step in steps:
+        if step.name in state.skip_filter_plugins:
+            continue
+        codes = step.ask(state, pod, table, rows, passing if step.simple else None)
+        if codes.statuses:
+            refused = (codes.codes != 0) & passing
+            first[refused] = codes.codes[refused] + np.uint16(len(statuses) - 1)
+            statuses += codes.statuses
+            passing &= ~refused
+    return Filtered(first, statuses, passing)
+
+
+def run_pre_score(steps: Iterable[PreScoreStep], state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> None:
+    """Run the phase; plugins that answer Skip are not asked to score.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with a failure.
+    """
+    state.skip_score_plugins = frozenset([step.name for step in steps if step.skips(state, pod, table, rows)])
+
+
+@dataclass(frozen=True, slots=True)
+class PluginScores:
+    """One plugin's scores of the feasible rows, in their order.
+
+    Attributes:
+        name: The plugin.
+        weight: Its weight.
+        raw: As the plugin gave them.
+        normalized: 0..100.
+    """
+
+    name: str
+    weight: int
+    raw: ScoreArray
+    normalized: ScoreArray
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What the Score phase decided for the feasible rows, in their order."""
+
+    plugins: tuple[PluginScores, ...]
+    totals: ScoreArray
+
+
+def run_scores(steps: Iterable[ScoreStep], state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Scored:
+    """Ask every Score plugin that PreScore did not skip, normalise, weigh and add up.
+
+    Raises:
+        PluginFailed: A plugin raised, failed, or scored out of range.
+    """
+    scores = []
+    totals: ScoreArray = np.zeros(len(rows), dtype=np.int64)
+    for step in steps:
+        if step.name in state.skip_score_plugins:
+            continue
+        raw = step.ask(state, pod, table, rows)
+        low, high = (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+        normalized = step.normalize(state, raw, low, high)
+        step.check(normalized)
+        totals += step.weight * normalized
+        scores.append(PluginScores(step.name, step.weight, raw, normalized))
+    return Scored(tuple(scores), totals)
+
+
+class Evaluator(Protocol):
+    """Answers for one pod over one table: the plain form below, or the incremental one.
+
+    Attributes:
+        state: This attempt's memory.
+    """
+
+    state: CycleState
+
+    def pre_filter(self) -> PreFilterOutcome:
+        """Run the phase."""
+        ...
+
+    def filter(self) -> Filtered:
+        """Run the phase over all rows."""
+        ...
+
+    def totals(self, passing: Mask) -> TotalArray:
+        """Run PreScore and Score for the passing rows.
+
+        Returns:
+            (size,) integers: the weighted sum at passing rows, -1 elsewhere. To be read before the next call.
+        """
+        ...
+
+
+class PlainEvaluator:
+    """Asks every plugin about every row, each time."""
+
+    def __init__(self, framework: Framework, table: NodeTable, pod_info: PodInfo) -> None:
+        self._framework = framework
+        self._table = table
+        self._pod = pod_info.pod
+        self.state = CycleState(pod_info)
+
+    def pre_filter(self) -> PreFilterOutcome:
+        """Run the phase."""
+        return run_pre_filter(self._framework.pre_filter, self.state, self._pod, self._table)
+
+    def filter(self) -> Filtered:
+        """Run the phase over all rows."""
+        return run_filters(self._framework.filters, self.state, self._pod, self._table, self._table.all_rows)
+
+    def totals(self, passing: Mask) -> TotalArray:
+        """Run PreScore and Score for the passing rows."""
+        rows = np.flatnonzero(passing)
+        scored = score_rows(self._framework, self.state, self._pod, self._table, rows)
+        totals: TotalArray = np.full(len(passing), -1, dtype=np.int64)
+        totals[rows] = scored.totals
+        return totals
+
+
+def score_rows(framework: Framework, state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Scored:
+    """PreScore and Score for these feasible rows.
+
+    Raises:
+        PluginFailed: A plugin raised, failed, or scored out of range.
+    """
+    run_pre_score(framework.pre_score, state, pod, table, rows)
+    return run_scores(framework.scores, state, pod, table, rows)

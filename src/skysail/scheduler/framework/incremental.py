@@ -1,0 +1,231 @@
+"""The incremental evaluation: pods of one signature share columns, and only rows that changed are asked about again.
+
+    plugin reads      its PreFilter and PreScore     its Filter and Score
+    STATIC, ROW,      once for each signature        for rows that changed since the signature was last used
+    NODES
+    GLOBAL            at every attempt               at every attempt, for all rows; on top of the shared columns
+
+The answers are those of `PlainEvaluator`, which stays the oracle; a property test compares the two over random
+histories of pods and nodes coming and going. At most `MAX_SIGNATURES` are kept for a table, the one least recently used
+goes first; what is lost is computed again.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.table import NO_ROWS, NodeTable
+from skysail.scheduler.framework.codes import Reads
+from skysail.scheduler.framework.containment import PluginFailed
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.evaluation import (
+    Filtered,
+    PreFilterAnswer,
+    PreFilterOutcome,
+    TotalArray,
+    run_pre_filter,
+)
+from skysail.scheduler.framework.filter_columns import FilterColumns
+from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.score_columns import ScoreColumns, total_dtype
+from skysail.scheduler.framework.status import SUCCESS, Status
+from skysail.scheduler.framework.steps import FilterStep, Mask, ScoreStep
+
+MAX_SIGNATURES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """A PreFilter plugin's answer for every pod of the signature."""
+
+    name: str
+    answer: tuple[Status, PreFilterResult]
+
+    def ask(self, state: CycleState, pod: object, table: NodeTable) -> tuple[Status, PreFilterResult]:
+        """The answer."""
+        return self.answer
+
+
+class SignatureEntry:
+    """What pods of one signature share.
+
+    Args:
+        framework: The profile.
+        table: The nodes.
+        pod_info: The first pod of the signature.
+
+    Raises:
+        PluginFailed: A PreFilter plugin raised or answered with an error.
+    """
+
+    def __init__(self, framework: Framework, table: NodeTable, pod_info: PodInfo) -> None:
+        self._framework = framework
+        self._table = table
+        self.base = CycleState(pod_info)
+        self.pre_filter: list[PreFilterAnswer] = []
+        skipped: set[str] = set()
+        self.plain = True
+        """Whether no remembered answer refuses or narrows."""
+        for step in framework.pre_filter:
+            if step.reads is Reads.GLOBAL:
+                self.pre_filter.append(step)
+                continue
+            answer = step.ask(self.base, pod_info.pod, table)
+            self.pre_filter.append(_Remembered(step.name, answer))
+            if answer[0].is_skip:
+                skipped.add(step.name)
+            elif not answer[0].is_success or answer[1].node_names is not None:
+                self.plain = False
+        self.skipped = frozenset(skipped)
+        self.base.skip_filter_plugins = self.skipped
+        self.global_pre_filter = tuple(step for step in framework.pre_filter if step.reads is Reads.GLOBAL)
+        shared = [step for step in framework.filters if step.reads is not Reads.GLOBAL]
+        self.filters = FilterColumns([step for step in shared if step.name not in skipped], table)
+        self.global_filters = tuple(step for step in framework.filters if step.reads is Reads.GLOBAL)
+        self._scores: ScoreColumns | None = None
+        self.skipped_scores: frozenset[str] = frozenset()
+        self.global_scores: tuple[ScoreStep, ...] = tuple(
+            step for step in framework.scores if step.reads is Reads.GLOBAL
+        )
+        self.global_pre_score = tuple(step for step in framework.pre_score if step.reads is Reads.GLOBAL)
+
+    def scores(self, pod_info: PodInfo) -> ScoreColumns:
+        """The score columns, made when a pod of the signature first has a choice.
+
+        Raises:
+            PluginFailed: A PreScore plugin raised or failed.
+        """
+        if self._scores is None:
+            framework, table = self._framework, self._table
+            self.skipped_scores = frozenset(
+                step.name
+                for step in framework.pre_score
+                if step.reads is not Reads.GLOBAL and step.skips(self.base, pod_info.pod, table, NO_ROWS)
+            )
+            shared = [
+                step
+                for step in framework.scores
+                if step.reads is not Reads.GLOBAL and step.name not in self.skipped_scores
+            ]
+            self._scores = ScoreColumns(shared, table, total_dtype([step.weight for step in framework.scores]))
+        return self._scores
+
+
+class IncrementalEvaluator:
+    """Answers for one pod, from its signature's columns (see `Evaluator`)."""
+
+    def __init__(self, framework: Framework, table: NodeTable, pod_info: PodInfo) -> None:
+        self._framework = framework
+        self._table = table
+        self._pod_info = pod_info
+        self._pod = pod_info.pod
+        self._entries = _entries(framework, table)
+        self._signature = framework.sign(pod_info)
+        entry = self._entries.pop(self._signature, None)
+        if entry is None:
+            entry = SignatureEntry(framework, table, pod_info)
+            if len(self._entries) >= MAX_SIGNATURES:
+                del self._entries[next(iter(self._entries))]
+        self._entries[self._signature] = entry
+        self._entry = entry
+        self._usual: Mask = np.zeros(0, dtype=np.bool_)
+        self.state = entry.base.fork(pod_info)
+
+    def pre_filter(self) -> PreFilterOutcome:
+        """Run the phase: GLOBAL plugins are asked, the others remembered."""
+        entry, state = self._entry, self.state
+        if not entry.plain:
+            return run_pre_filter(entry.pre_filter, state, self._pod, self._table)
+        skipped: list[str] = []
+        for step in entry.global_pre_filter:
+            status, narrowed = step.ask(state, self._pod, self._table)
+            if status.is_skip:
+                skipped.append(step.name)
+            elif not status.is_success or narrowed is not ALL_NODES:
+                return run_pre_filter(entry.pre_filter, state, self._pod, self._table)
+        if skipped:
+            state.skip_filter_plugins = entry.skipped.union(skipped)
+        return _ALL_WELL
+
+    def filter(self) -> Filtered:
+        """Run the phase: the shared columns, then GLOBAL plugins on top."""
+        entry, state = self._entry, self.state
+        try:
+            entry.filters.refresh(state, self._pod)
+        except PluginFailed:
+            self._forget()
+            raise
+        shared = entry.filters.answers()
+        self._usual = shared.passing
+        skipped = state.skip_filter_plugins
+        active = [step for step in entry.global_filters if step.name not in skipped]
+        return self._with_global(shared, active) if active else shared
+
+    def _with_global(self, shared: Filtered, active: list[FilterStep]) -> Filtered:
+        first, passing, statuses = shared.first.copy(), shared.passing.copy(), list(shared.statuses)
+        orders = np.array(self._entry.filters.orders, dtype=np.int64)
+        table = self._table
+        for step in active:
+            # A GLOBAL plugin may stand before a shared one that refused the row: the earlier refusal is told.
+            before = passing | (orders[np.minimum(first, len(orders) - 1)] > step.order) & (first < len(orders))
+            before &= table.live[: table.size]
+            codes = step.ask(self.state, self._pod, table, table.all_rows, before if step.simple else None)
+            if codes.statuses:
+                refused = (codes.codes != 0) & before
+                first[refused] = codes.codes[refused] + np.uint16(len(statuses) - 1)
+                statuses += codes.statuses
+                passing &= ~refused
+        return Filtered(first, statuses, passing)
+
+    def totals(self, passing: Mask) -> TotalArray:
+        """Run PreScore and Score for the passing rows: the shared columns, and GLOBAL plugins on top."""
+        entry = self._entry
+        try:
+            columns = entry.scores(self._pod_info)
+            self.state.adopt(entry.base)
+            totals = columns.totals(self.state, self._pod, passing, self._usual)
+        except PluginFailed:
+            self._forget()
+            raise
+        skipped = self._pre_score(passing)
+        active = [step for step in entry.global_scores if step.name not in skipped]
+        if not active and passing is self._usual:
+            return totals
+        totals = np.where(passing, totals, -1)
+        if not active:
+            return totals
+        rows = np.flatnonzero(passing)
+        for step in active:
+            raw = step.ask(self.state, self._pod, self._table, rows)
+            normalized = step.normalize(self.state, raw, int(raw.min()), int(raw.max()))
+            step.check(normalized)
+            totals[rows] += (step.weight * normalized).astype(totals.dtype)
+        return totals
+
+    def _pre_score(self, passing: Mask) -> frozenset[str]:
+        entry, state = self._entry, self.state
+        skipped = entry.skipped_scores
+        if entry.global_pre_score:
+            rows = np.flatnonzero(passing)
+            more = [step.name for step in entry.global_pre_score if step.skips(state, self._pod, self._table, rows)]
+            skipped = skipped.union(more)
+        state.skip_score_plugins = skipped
+        return skipped
+
+    def _forget(self) -> None:
+        """Throw the columns away: a plugin failed half-way."""
+        self._entries.pop(self._signature, None)
+
+
+_ALL_WELL = PreFilterOutcome(SUCCESS)
+
+
+def _entries(framework: Framework, table: NodeTable) -> dict[Hashable, SignatureEntry]:
+    """The table's entries for a profile, least recently used first."""
+    kept = table.memo.get(framework)
+    if kept is None:
+        kept = table.memo[framework] = {}
+    return kept  # type: ignore[return-value]

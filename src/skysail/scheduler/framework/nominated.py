@@ -1,0 +1,62 @@
+"""Rows where other pods were promised room are filtered twice: with those pods, and without.
+
+Only pods of equal or higher priority count: their room is not for the taking. The first pass must succeed as well,
+because affinity may be met only by pods that are not there yet, and anti-affinity broken only by them.
+
+Source: pkg/scheduler/framework/runtime/framework.go `RunFilterPluginsWithNominatedPods`, v1.36.
+"""
+
+from skysail.api.core import Pod
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.table import NodeTable
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.evaluation import run_filters
+from skysail.scheduler.framework.handle import Nominations
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.status import Status
+
+
+def refusals_with_nominated_pods(
+    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, nominations: Nominations | None
+) -> dict[int, Status]:
+    """Rows that the pod does not fit once the pods nominated there have arrived, with the first refusal of each.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with an error.
+
+    Cost: One evaluation of one row for each node with nominations.
+    """
+    if nominations is None or not nominations.by_node:
+        return {}
+    refusals: dict[int, Status] = {}
+    priority = pod.spec.priority or 0
+    for node_name, promised in nominations.by_node.items():
+        row = table.rows.get(node_name)
+        others = [
+            other
+            for other in promised.values()
+            if (other.spec.priority or 0) >= priority and other.metadata.uid != pod.metadata.uid
+        ]
+        if row is not None and others:
+            status = status_with(framework, state, pod, table, row, [PodInfo(other) for other in others])
+            if not status.is_success:
+                refusals[row] = status
+    return refusals
+
+
+def status_with(
+    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, row: int, others: list[PodInfo]
+) -> Status:
+    """Whether the pod fits a row on which these pods are as well.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with an error.
+    """
+    what_if = state.clone()
+    node = table.info(row).clone()
+    for other in others:
+        node.add_pod(other)
+        framework.run_add_pod(what_if, pod, other, node)
+    with table.scratch([node]) as rows:
+        filtered = run_filters(framework.filters, what_if, pod, table, rows)
+    return filtered.statuses[int(filtered.first[0])]

@@ -1,0 +1,252 @@
+"""A profile, ready to run: its plugins at their extension points.
+
+The framework is handed plugin objects and never imports one. What it answers for many nodes at once stands in
+`evaluation` (the plain path) and `incremental` (the quick one); the points after a node is chosen stand here and, where
+they wait for the API server, in `binding`.
+
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36.
+"""
+
+# mypy: disable-error-code="type-abstract"
+# Protocols are handed to isinstance here, which is what they are for.
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+from skysail.api.core import Pod
+from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.framework.codes import Reads
+from skysail.scheduler.framework.containment import PluginFailed, contained
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.diagnosis import Diagnosis
+from skysail.scheduler.framework.plugin import (
+    Bind,
+    EnqueueExtensions,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PostFilterResult,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreFilterExtensions,
+    PreScore,
+    QueueSort,
+    Reserve,
+    Score,
+    TableFilter,
+    TableScore,
+)
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
+from skysail.scheduler.framework.steps import FilterStep, PreFilterStep, PreScoreStep, ScoreStep, reads_of, sign
+
+T = TypeVar("T")
+
+MAX_PERMIT_TIMEOUT = 15 * 60.0
+"""A Permit plugin may hold a pod no longer, in seconds."""
+
+
+class Framework:
+    """One profile.
+
+    Args:
+        scheduler_name: Whose pods it schedules.
+        points: For each point (`pre_filter`, `score`, ...) its plugins, in order.
+        weights: The weight of each Score plugin; 1 when absent.
+
+    Attributes:
+        queue_sort: The one plugin that orders the queue.
+        signers: Plugins whose answers are kept for pods of equal signature.
+
+    Raises:
+        TypeError: A plugin lacks the method of a point it is enabled at.
+    """
+
+    def __init__(
+        self, scheduler_name: str, points: Mapping[str, Sequence[Plugin]], weights: Mapping[str, int] | None = None
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        self._points = points
+        weights = weights or {}
+        self.pre_enqueue = self._at("pre_enqueue", PreEnqueue)
+        self.queue_sort = next(iter(self._at("queue_sort", QueueSort)), None)
+        pre_filters = self._at("pre_filter", PreFilter)
+        self.pre_filter = tuple(PreFilterStep(plugin) for plugin in pre_filters)
+        self.extensions = tuple(plugin for plugin in pre_filters if isinstance(plugin, PreFilterExtensions))
+        self.filters = tuple(FilterStep(plugin, order) for order, plugin in enumerate(self._filters()))
+        self.post_filter = self._at("post_filter", PostFilter)
+        self.pre_score = tuple(PreScoreStep(plugin) for plugin in self._at("pre_score", PreScore))
+        self.scores = tuple(ScoreStep(plugin, weights.get(plugin.name, 1)) for plugin in self._scores())
+        self.reserve = self._at("reserve", Reserve)
+        self.permit = self._at("permit", Permit)
+        self.pre_bind = self._at("pre_bind", PreBind)
+        self.bind = self._at("bind", Bind)
+        self.post_bind = self._at("post_bind", PostBind)
+        evaluated = {plugin.name: plugin for point in _EVALUATED for plugin in points.get(point, ())}
+        self.signers = tuple(plugin for plugin in evaluated.values() if reads_of(plugin) is not Reads.GLOBAL)
+
+    def _at(self, point: str, protocol: type[T]) -> tuple[T, ...]:
+        return tuple(_as(plugin, protocol, point) for plugin in self._points.get(point, ()))
+
+    def _filters(self) -> tuple[Filter | TableFilter, ...]:
+        tables = self._points.get("filter", ())
+        return tuple(plugin if isinstance(plugin, TableFilter) else _as(plugin, Filter, "filter") for plugin in tables)
+
+    def _scores(self) -> tuple[Score | TableScore, ...]:
+        tables = self._points.get("score", ())
+        return tuple(plugin if isinstance(plugin, TableScore) else _as(plugin, Score, "score") for plugin in tables)
+
+    @property
+    def plugins(self) -> Mapping[str, Plugin]:
+        """Every plugin once, by name."""
+        return {plugin.name: plugin for plugins in self._points.values() for plugin in plugins}
+
+    @property
+    def points(self) -> Mapping[str, Sequence[Plugin]]:
+        """The plugins of each point, as they were handed in."""
+        return self._points
+
+    def enqueue_extensions(self) -> tuple[EnqueueExtensions, ...]:
+        """Plugins that say which events concern them."""
+        return tuple(plugin for plugin in self.plugins.values() if isinstance(plugin, EnqueueExtensions))
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Equal for two pods only if every plugin that is not GLOBAL answers the same for both.
+
+        Raises:
+            PluginFailed: A plugin could not sign.
+        """
+        return tuple([sign(plugin, pod) for plugin in self.signers])
+
+    # -- before the queue ------------------------------------------------------------------------------------------
+
+    def run_pre_enqueue(self, pod: Pod) -> Status:
+        """The first refusal, signed, or success. A plugin that raises refuses."""
+        for plugin in self.pre_enqueue:
+            try:
+                status = contained(plugin.name, f'running PreEnqueue plugin "{plugin.name}"', plugin.pre_enqueue, pod)
+            except PluginFailed as failure:
+                return failure.status()
+            if not status.is_success:
+                return status.with_plugin(plugin.name)
+        return SUCCESS
+
+    # -- what-ifs --------------------------------------------------------------------------------------------------
+
+    def run_add_pod(self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo) -> None:
+        """Tell PreFilter's state that a pod is on a node, in a what-if.
+
+        Raises:
+            PluginFailed: A plugin raised or refused.
+        """
+        for plugin in self.extensions:
+            if plugin.name not in state.skip_filter_plugins:
+                doing = f'running AddPod on PreFilter plugin "{plugin.name}"'
+                _expect(contained(plugin.name, doing, plugin.add_pod, state, pod, added, node), plugin.name, doing)
+
+    def run_remove_pod(self, state: CycleState, pod: Pod, removed: PodInfo, node: NodeInfo) -> None:
+        """Tell PreFilter's state that a pod is gone from a node, in a what-if.
+
+        Raises:
+            PluginFailed: A plugin raised or refused.
+        """
+        for plugin in self.extensions:
+            if plugin.name not in state.skip_filter_plugins:
+                doing = f'running RemovePod on PreFilter plugin "{plugin.name}"'
+                _expect(contained(plugin.name, doing, plugin.remove_pod, state, pod, removed, node), plugin.name, doing)
+
+    # -- after a refusal -------------------------------------------------------------------------------------------
+
+    def run_post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> tuple[Status, PostFilterResult]:
+        """The first success, unresolvable refusal or error ends it; refusals add up their reasons."""
+        reasons: list[str] = []
+        rejector, result = "", PostFilterResult()
+        for plugin in self.post_filter:
+            doing = f'running PostFilter plugin "{plugin.name}"'
+            try:
+                status, found = contained(plugin.name, doing, plugin.post_filter, state, pod, diagnosis)
+            except PluginFailed as failure:
+                return failure.status(), PostFilterResult()
+            if status.is_success:
+                return status, found
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return status.with_plugin(plugin.name), found
+            if not status.is_rejected:
+                return Status.error(*status.reasons, plugin=plugin.name), PostFilterResult()
+            if found.nominated_node is not None:
+                result = found
+            reasons += status.reasons
+            rejector = rejector or plugin.name
+        return Status(Code.UNSCHEDULABLE, tuple(reasons), rejector), result
+
+    # -- after a node is chosen ------------------------------------------------------------------------------------
+
+    def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """All or none: on a failure the caller runs `run_unreserve`."""
+        for plugin in self.reserve:
+            doing = f'running Reserve plugin "{plugin.name}"'
+            try:
+                status = contained(plugin.name, doing, plugin.reserve, state, pod, node_name)
+            except PluginFailed as failure:
+                return failure.status()
+            if status.is_rejected:
+                return status.with_plugin(plugin.name)
+            if not status.is_success:
+                return Status.error(f"{doing}: {status.message}", plugin=plugin.name)
+        return SUCCESS
+
+    def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> tuple[PluginFailed, ...]:
+        """Undo every reservation, last first. One that raises does not keep the others from theirs.
+
+        Returns:
+            What went wrong, for the log.
+        """
+        failures = []
+        for plugin in reversed(self.reserve):
+            try:
+                contained(
+                    plugin.name, f'running Unreserve plugin "{plugin.name}"', plugin.unreserve, state, pod, node_name
+                )
+            except PluginFailed as failure:
+                failures.append(failure)
+        return tuple(failures)
+
+    def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, Mapping[str, float]]:
+        """The first refusal ends it; else any Wait waits.
+
+        Returns:
+            The status, and for Wait the time-out of each plugin that waits, in seconds.
+        """
+        waits: dict[str, float] = {}
+        for plugin in self.permit:
+            doing = f'running Permit plugin "{plugin.name}"'
+            try:
+                status, timeout = contained(plugin.name, doing, plugin.permit, state, pod, node_name)
+            except PluginFailed as failure:
+                return failure.status(), {}
+            if status.is_wait:
+                waits[plugin.name] = min(timeout, MAX_PERMIT_TIMEOUT)
+            elif status.is_rejected:
+                return status.with_plugin(plugin.name), {}
+            elif not status.is_success:
+                return Status.error(f"{doing}: {status.message}", plugin=plugin.name), {}
+        if waits:
+            return Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",)), waits
+        return SUCCESS, {}
+
+
+_EVALUATED = ("pre_filter", "filter", "pre_score", "score")
+
+
+def _as(plugin: Plugin, protocol: type[T], point: str) -> T:
+    if not isinstance(plugin, protocol):
+        raise TypeError(f"plugin {plugin.name!r} does not extend {point}")
+    return plugin
+
+
+def _expect(status: Status, plugin: str, doing: str) -> None:
+    if not status.is_success:
+        raise PluginFailed(plugin, f"{doing}: {status.message}")

@@ -1,0 +1,273 @@
+"""Enabled plugins, in the shape the evaluation wants them: one form, one question, whichever form the author chose.
+
+A step asks a plugin about rows of the table. A simple plugin is asked once for each row that is still in the running;
+a table plugin is asked once. Whatever a plugin raises is contained and named here.
+"""
+
+from collections.abc import Hashable
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from skysail.api.core import Pod, PodStatus
+from skysail.api.meta import ObjectMeta
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.framework.codes import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    CodeArray,
+    Codes,
+    Reads,
+    ScoreArray,
+    zero_scores,
+)
+from skysail.scheduler.framework.containment import PluginFailed, contained
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.plugin import (
+    Filter,
+    Normalize,
+    Plugin,
+    PreFilter,
+    PreFilterResult,
+    PreScore,
+    Score,
+    Sign,
+    TableFilter,
+    TableScore,
+)
+from skysail.scheduler.framework.status import Code, Status
+
+Mask = npt.NDArray[np.bool_]
+T = TypeVar("T")
+_REMEMBERED = 1024
+
+
+def reads_of(plugin: Plugin) -> Reads:
+    """What a plugin declares to read; a plugin that declares nothing may read anything."""
+    reads = getattr(plugin, "reads", Reads.GLOBAL)
+    return reads if isinstance(reads, Reads) else Reads.GLOBAL
+
+
+def sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+    """What of the pod this plugin looks at; all but its identity when the plugin does not say."""
+    if isinstance(plugin, Sign):
+        return contained(plugin.name, f"signing a pod by plugin {plugin.name!r}", plugin.sign, pod)
+    metadata = pod.pod.metadata
+    kept = ObjectMeta(namespace=metadata.namespace, labels=metadata.labels, annotations=metadata.annotations)
+    return msgspec.json.encode(msgspec.structs.replace(pod.pod, metadata=kept, status=PodStatus()), order="sorted")
+
+
+def index_of(rows: Rows) -> RowIndex:
+    """The rows one by one; `rows` as plugins get it (a slice starts at 0)."""
+    return np.arange(rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+
+
+class PreFilterStep:
+    """A PreFilter plugin.
+
+    Attributes:
+        name: The plugin's name.
+        reads: What its Filter depends on; unless that is GLOBAL, PreFilter depends on the pod's signature alone.
+        plugin: The plugin.
+    """
+
+    __slots__ = ("_doing", "name", "plugin", "reads")
+
+    def __init__(self, plugin: PreFilter) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.reads = reads_of(plugin)
+        self._doing = f'running PreFilter plugin "{plugin.name}"'
+
+    def ask(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
+        """Success, Skip or a signed refusal.
+
+        Raises:
+            PluginFailed: It raised, or answered with an error.
+        """
+        status, narrowed = contained(self.name, self._doing, self.plugin.pre_filter, state, pod, table)
+        if status.code in _PRE_FILTER_CODES:
+            return status, narrowed
+        if status.is_rejected:
+            return status.with_plugin(self.name), narrowed
+        raise PluginFailed(self.name, f"{self._doing}: {status.message}")
+
+
+class PreScoreStep:
+    """A PreScore plugin; attributes as in `PreFilterStep`."""
+
+    __slots__ = ("_doing", "name", "plugin", "reads")
+
+    def __init__(self, plugin: PreScore) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.reads = reads_of(plugin)
+        self._doing = f'running PreScore plugin "{plugin.name}"'
+
+    def skips(self, state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> bool:
+        """Run it; whether its Score is not to be asked.
+
+        Raises:
+            PluginFailed: It raised, or answered with a failure.
+        """
+        status = contained(self.name, self._doing, self.plugin.pre_score, state, pod, table, rows)
+        if not status.is_success and not status.is_skip:
+            raise PluginFailed(self.name, f"{self._doing}: {status.message}")
+        return status.is_skip
+
+
+_PRE_FILTER_CODES = frozenset({Code.SUCCESS, Code.SKIP})
+
+
+class FilterStep:
+    """A Filter plugin.
+
+    Attributes:
+        name: The plugin's name.
+        order: Its place among the profile's Filter plugins.
+        reads: What its answer depends on.
+        simple: Whether it answers for one node at a time.
+    """
+
+    __slots__ = ("_doing", "_plugin", "_signatures", "name", "order", "reads", "simple")
+
+    def __init__(self, plugin: Filter | TableFilter, order: int) -> None:
+        self._plugin = plugin
+        self._doing = f'running "{plugin.name}" filter plugin'
+        self._signatures: dict[Status, Status] = {}
+        self.name = plugin.name
+        self.order = order
+        self.reads = reads_of(plugin)
+        self.simple = not isinstance(plugin, TableFilter)
+
+    def ask(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, passing: Mask | None = None) -> Codes:
+        """Codes for these rows, statuses signed.
+
+        Args:
+            state: Of this attempt.
+            pod: Under test.
+            table: Where the rows are.
+            rows: A slice or an index.
+            passing: (n_rows,) bool: rows that matter; a simple plugin is asked about no others. None is all.
+
+        Raises:
+            PluginFailed: It raised, or answered something that is neither success nor a refusal.
+        """
+        plugin = self._plugin
+        if isinstance(plugin, TableFilter):
+            codes = contained(self.name, self._doing, plugin.filter_rows, state, pod, table, rows)
+            if codes.statuses:
+                return Codes(codes.codes, [self._signed(status) for status in codes.statuses])
+            return codes
+        return self._ask_each(plugin, state, pod, table, rows, passing)
+
+    def _ask_each(
+        self, plugin: Filter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, passing: Mask | None
+    ) -> Codes:
+        index = index_of(rows)
+        codes: CodeArray = np.zeros(len(index), dtype=np.uint8)
+        statuses: dict[Status, int] = {}
+        places = np.flatnonzero(passing) if passing is not None else range(len(index))
+        for place in places:
+            info = table.infos[int(index[place])]
+            if info is None:
+                continue
+            status = contained(self.name, self._doing, plugin.filter, state, pod, info)
+            if not status.is_success:
+                codes[place] = statuses.setdefault(self._signed(status), len(statuses) + 1)
+        return Codes(codes, tuple(statuses))
+
+    def _signed(self, status: Status) -> Status:
+        signed = self._signatures.get(status)
+        if signed is None:
+            if not status.is_rejected:
+                raise PluginFailed(self.name, f"{self._doing}: {status.message}")
+            if len(self._signatures) >= _REMEMBERED:
+                self._signatures.clear()
+            signed = self._signatures[status] = status.with_plugin(self.name)
+        return signed
+
+    def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
+        """The plugin's own words about one row, with figures where it has some."""
+        plugin = self._plugin
+        if isinstance(plugin, TableFilter):
+            return plugin.explain(state, pod, table, row).with_plugin(self.name)
+        return plugin.filter(state, pod, table.info(row)).with_plugin(self.name)
+
+
+class ScoreStep:
+    """A Score plugin.
+
+    Attributes:
+        name: The plugin's name.
+        weight: What its normalised score is multiplied with.
+        reads: What its answer depends on.
+        simple: Whether it answers for one node at a time.
+        normalizes: Whether its scores are brought to 0..100 afterwards.
+        bounded: Whether it vouches for 0..100 by itself, so that its answers need no check.
+    """
+
+    __slots__ = ("_doing", "_plugin", "bounded", "name", "normalizes", "reads", "simple", "weight")
+
+    def __init__(self, plugin: Score | TableScore, weight: int) -> None:
+        self._plugin = plugin
+        self._doing = f'running Score plugins: plugin "{plugin.name}" failed with'
+        self.name = plugin.name
+        self.weight = weight
+        self.reads = reads_of(plugin)
+        self.simple = not isinstance(plugin, TableScore)
+        self.normalizes = isinstance(plugin, Normalize)
+        self.bounded = bool(getattr(plugin, "bounded", False))
+
+    def ask(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
+        """Raw scores of these rows.
+
+        Raises:
+            PluginFailed: It raised, or answered with a failure.
+        """
+        plugin = self._plugin
+        doing = self._doing
+        if isinstance(plugin, TableScore):
+            return contained(self.name, doing, plugin.score_rows, state, pod, table, rows)
+        index = index_of(rows)
+        scores = zero_scores(index)
+        for place, row in enumerate(index):
+            info = table.infos[int(row)]
+            if info is not None:
+                score, status = contained(self.name, doing, plugin.score, state, pod, info)
+                if not status.is_success:
+                    raise PluginFailed(self.name, f"{doing}: {status.message}")
+                scores[place] = score
+        return scores
+
+    def normalize(self, state: CycleState, raw: ScoreArray, low: int, high: int) -> ScoreArray:
+        """Scores 0..100; `raw` itself when the plugin does not normalise.
+
+        Raises:
+            PluginFailed: It raised.
+        """
+        plugin = self._plugin
+        if not isinstance(plugin, Normalize):
+            return raw
+        doing = f'running Normalize on Score plugins: plugin "{self.name}" failed with'
+        return contained(self.name, doing, plugin.normalize, state, raw, low, high)
+
+    def check(self, scores: ScoreArray) -> None:
+        """See that scores are in range.
+
+        Raises:
+            PluginFailed: One is not.
+        """
+        if self.bounded or not len(scores):
+            return
+        low, high = int(scores.min()), int(scores.max())
+        if low < MIN_NODE_SCORE or high > MAX_NODE_SCORE:
+            bad = low if low < MIN_NODE_SCORE else high
+            raise PluginFailed(
+                self.name,
+                f'applying score defaultWeights on Score plugins: plugin "{self.name}" returns an invalid score {bad}, '
+                f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+            )

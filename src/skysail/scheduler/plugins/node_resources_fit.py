@@ -1,0 +1,242 @@
+"""Refuses nodes without room for the pod, and scores them by how full they would be.
+
+Source: pkg/scheduler/framework/plugins/noderesources/fit.go, v1.36.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from skysail.api.core import Pod
+from skysail.api.node import Node
+from skysail.api.resources import PodResources, is_accounted, is_extended_resource, pod_requests, resource_amounts
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.table import IntColumn, NodeTable, RowIndex, Rows
+from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
+from skysail.scheduler.framework.cycle_state import CycleState, StateKey
+from skysail.scheduler.framework.events import NODE, POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from skysail.scheduler.framework.handle import Handle
+from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
+from skysail.scheduler.plugins.args import NodeResourcesFitArgs
+from skysail.scheduler.plugins.resource_scoring import Scorer, counted_resources, make_scorer
+
+TOO_MANY_PODS = "Too many pods"
+CORE = ("cpu", "memory", "ephemeral-storage")
+
+Need = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FitRequest:
+    """What Filter checks.
+
+    Attributes:
+        needs: Resource and amount above 0, in the order in which reasons are given: cpu, memory, ephemeral storage,
+            then scalar resources by name; `pods` comes first and is always 1.
+    """
+
+    needs: tuple[Need, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FitScoring:
+    """What Score counts.
+
+    Attributes:
+        resources: Names of the counted resources.
+        needs: What the pod adds to each.
+        scorer: The function for exactly these.
+    """
+
+    resources: tuple[str, ...]
+    needs: tuple[int, ...]
+    scorer: Scorer
+
+
+FIT = StateKey[FitRequest]("PreFilterNodeResourcesFit")
+SCORING = StateKey[FitScoring]("PreScoreNodeResourcesFit")
+
+
+class NodeResourcesFit:
+    """The plugin.
+
+    Differs: reasons about scalar resources come in the order of their names, not at random.
+    """
+
+    name = "NodeResourcesFit"
+    reads = Reads.ROW
+    bounded = True
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._strategy = args.scoring_strategy
+        self._scorers: dict[tuple[int, ...], Scorer] = {}
+        self._statuses: dict[tuple[tuple[str, ...], int], Status] = {}
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What the pod requests, and its non-zero form."""
+        return pod.request_key
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
+        """Note what is needed."""
+        requests = state.pod_info.requests
+        needs: list[Need] = [("pods", 1)]
+        needs += [(name, requests[name]) for name in CORE if requests.get(name)]
+        needs += sorted(
+            (name, amount)
+            for name, amount in requests.items()
+            if amount and name not in CORE and not self._is_ignored(name)
+        )
+        state.write(FIT, FitRequest(tuple(needs)))
+        return SUCCESS, ALL_NODES
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended_resource(name):
+            return False
+        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Codes:
+        """Refuse where a resource is short; each distinct set of short resources is one status."""
+        needs = state.read(FIT).needs
+        pattern: npt.NDArray[np.int64] | None = None
+        for place, (name, need) in enumerate(needs):
+            line = table.line(name)
+            free = table.free_matrix[line][rows]
+            if len(free) and free.min() < need:
+                found = self._shortage(table, line, rows, free, need, place)
+                pattern = found if pattern is None else pattern | found
+        return ALL_PASS if pattern is None else self._codes(needs, pattern)
+
+    @staticmethod
+    def _shortage(
+        table: NodeTable, line: int, rows: Rows, free: IntColumn, need: int, place: int
+    ) -> npt.NDArray[np.int64]:
+        """Bit `place + 1` where the resource is short, bit 0 where the node could never hold the pod."""
+        short = free < need
+        found = short.astype(np.int64) << (place + 1)
+        if place:
+            found |= short & (table.allocatable_matrix[line][rows] < need)
+        return found
+
+    def _codes(self, needs: tuple[Need, ...], pattern: npt.NDArray[np.int64]) -> Codes:
+        distinct, codes = np.unique(pattern, return_inverse=True)
+        if distinct[0] != 0:
+            codes = codes + 1
+            statuses = [self._status(needs, int(bits)) for bits in distinct]
+        else:
+            statuses = [self._status(needs, int(bits)) for bits in distinct[1:]]
+        return Codes(codes.astype(np.uint8), statuses)
+
+    def _status(self, needs: tuple[Need, ...], bits: int) -> Status:
+        key = (tuple(name for name, _ in needs), bits)
+        status = self._statuses.get(key)
+        if status is None:
+            reasons = [
+                TOO_MANY_PODS if place == 0 else f"Insufficient {name}"
+                for place, name in enumerate(key[0])
+                if bits >> (place + 1) & 1
+            ]
+            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if bits & 1 else Code.UNSCHEDULABLE
+            status = self._statuses[key] = Status(code, tuple(reasons))
+        return status
+
+    def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
+        """The refusal, each reason with what is needed and what is free."""
+        node = table.info(row)
+        reasons, code = [], Code.UNSCHEDULABLE
+        for name, need in state.read(FIT).needs:
+            offered = node.allocatable.get(name, 0)
+            free = offered - (len(node.pods) if name == "pods" else node.requested.get(name, 0))
+            if need > free:
+                word = TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
+                reasons.append(f"{word} (needs {need}, {free} of {offered} free)")
+                if name != "pods" and need > offered:
+                    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return Status(code, tuple(reasons)) if reasons else SUCCESS
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Status:
+        """Note which resources count, and how much the pod adds to each."""
+        resources = state.pod_info.resources
+        specs = self._strategy.resources
+        needs = [_nonzero_need(resources, spec.name) for spec in specs]
+        counted = counted_resources(specs, needs)
+        scorer = self._scorers.get(tuple(counted))
+        if scorer is None:
+            part = tuple(specs[index] for index in counted)
+            scorer = self._scorers[tuple(counted)] = make_scorer(
+                msgspec.structs.replace(self._strategy, resources=part)
+            )
+        names = tuple(specs[index].name for index in counted)
+        state.write(SCORING, FitScoring(names, tuple(needs[index] for index in counted), scorer))
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
+        """0..100 by the strategy, with the pod counted in."""
+        scoring = state.read(SCORING)
+        requested, allocatable, may_be_zero = [], [], False
+        for name, need in zip(scoring.resources, scoring.needs, strict=True):
+            line = table.line(name)
+            used = table.nonzero_matrix[line - 1] if name in ("cpu", "memory") else table.requested_matrix[line]
+            requested.append(used[rows] + need)
+            allocatable.append(table.allocatable_matrix[line][rows])
+            may_be_zero |= table.has_zero(line)
+        return scoring.scorer(requested, allocatable, may_be_zero) if requested else zero_scores(rows)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Pods that free room, nodes that come or grow."""
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN), self._after_pod_event
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE), self._after_node_change
+            ),
+        )
+
+    def _after_pod_event(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        if not isinstance(old, Pod):
+            return QueueingHint.QUEUE
+        if not isinstance(new, Pod):
+            placed = old.spec.node_name or old.status.nominated_node_name
+            return QueueingHint.QUEUE if placed else QueueingHint.SKIP
+        if new.uid == pod.uid:
+            return QueueingHint.QUEUE
+        if not new.spec.node_name:
+            return QueueingHint.SKIP
+        before, after = pod_requests(old), pod_requests(new)
+        wanted = [name for name, amount in pod_requests(pod).items() if amount and is_accounted(name)]
+        freed = any(before.get(name, 0) > after.get(name, 0) for name in wanted)
+        return QueueingHint.QUEUE if freed else QueueingHint.SKIP
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        if not isinstance(new, Node):
+            return QueueingHint.SKIP
+        requests = {name: amount for name, amount in pod_requests(pod).items() if is_accounted(name)}
+        offered = resource_amounts(new.status.allocatable)
+        if offered.get("pods", 0) < 1 or any(amount > offered.get(name, 0) for name, amount in requests.items()):
+            return QueueingHint.SKIP
+        if not isinstance(old, Node):
+            return QueueingHint.QUEUE
+        return (
+            QueueingHint.QUEUE
+            if _grew(requests, resource_amounts(old.status.allocatable), offered)
+            else QueueingHint.SKIP
+        )
+
+
+def _grew(requests: Mapping[str, int], before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    names = ["pods", *(name for name, amount in requests.items() if amount)]
+    return any(after.get(name, 0) > before.get(name, 0) for name in names)
+
+
+def _nonzero_need(resources: PodResources, name: str) -> int:
+    if name == "cpu":
+        return resources.nonzero_milli_cpu
+    if name == "memory":
+        return resources.nonzero_memory
+    return resources.requests.get(name, 0)
