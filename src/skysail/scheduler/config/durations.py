@@ -27,3 +27,30 @@ def parse_duration(text: str) -> float:
         raise ValueError(f'time: invalid duration "{text}"')
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     return -seconds if text.startswith("-") else seconds
+
+
+def format_duration(seconds: float) -> str:
+    """As Go prints it: `1.5s`, `2m0s`, `1h0m5s`, `300ms`.
+
+    >>> format_duration(10), format_duration(90), format_duration(0.3), format_duration(0)
+    ('10s', '1m30s', '300ms', '0s')
+    """
+    nanos = round(seconds * 1e9)
+    if nanos == 0:
+        return "0s"
+    sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+        if nanos < size * 1_000:
+            return f"{sign}{_trimmed(nanos, size)}{unit}"
+    minutes, rest = divmod(nanos, 60_000_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_trimmed(rest, 1_000_000_000)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _trimmed(value: int, size: int) -> str:
+    whole, part = divmod(value, size)
+    digits = str(part).zfill(len(str(size)) - 1).rstrip("0") if part else ""
+    return f"{whole}.{digits}" if digits else str(whole)

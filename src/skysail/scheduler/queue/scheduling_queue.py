@@ -91,6 +91,7 @@ class SchedulingQueue:
         max_unschedulable_seconds: How long a pod sleeps at most before it is tried again anyway.
         is_pending: Whether a pod still exists unbound, for the nominator.
         on_ready: Called when a pod can be popped that could not before; must not call back into the queue.
+        on_waiting: Called when a pod begins to back off or to sleep: the flush timers are wanted. Likewise.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class SchedulingQueue:
         max_unschedulable_seconds: float = 300.0,
         is_pending: IsPending = lambda pod: True,
         on_ready: Callable[[], None] = lambda: None,
+        on_waiting: Callable[[], None] = lambda: None,
     ) -> None:
         self._profiles = profiles
         self._active = PodHeap(order)
@@ -110,7 +112,7 @@ class SchedulingQueue:
         self._sleeping = SleepingPods()
         self._in_flight = InFlight()
         self._max_unschedulable_seconds = max_unschedulable_seconds
-        self._on_ready = on_ready
+        self._on_ready, self._on_waiting = on_ready, on_waiting
         self._incoming: Counter[tuple[str, str]] = Counter()
         self._scheduling_cycle = 0
         self.nominator = Nominator(is_pending)
@@ -207,9 +209,22 @@ class SchedulingQueue:
     # -- the world moves --------------------------------------------------------------------------------------------
 
     def move_all_to_active_or_backoff(
-        self, event: ClusterEvent, old: object | None, new: object | None, now: float
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        now: float,
+        *,
+        only: Callable[[Pod], bool] | None = None,
     ) -> int:
         """Something happened: wake every sleeping pod that it may help, and note it for the pods under way.
+
+        Args:
+            event: What happened.
+            old: The object before; None for an addition.
+            new: The object after; None for a deletion.
+            now: Seconds on the queue's clock.
+            only: Which sleeping pods are looked at at all; None is all.
 
         Returns:
             How many pods woke.
@@ -218,7 +233,10 @@ class SchedulingQueue:
         """
         if not event.is_wildcard and not any(p.hints.plugins_interested_in(event) for p in self._profiles.values()):
             return 0
-        return self._move(self._candidates(event), event, old, new, now)
+        candidates = self._candidates(event)
+        if only is not None:
+            candidates = [info for info in candidates if only(info.pod)]
+        return self._move(candidates, event, old, new, now)
 
     def assigned_pod_added(self, pod: Pod, now: float) -> int:
         """A pod of ours or anybody's was bound, or appeared bound."""
@@ -420,6 +438,7 @@ class SchedulingQueue:
         self._sleeping.remove(info.key)
         self._backoff.push(info)
         self._incoming["backoff", label] += 1
+        self._on_waiting()
         if self._backoff.has_early:
             self._on_ready()
         return True
@@ -427,6 +446,7 @@ class SchedulingQueue:
     def _to_sleep(self, info: QueuedPodInfo, label: str) -> None:
         if self._sleeping.put(info):
             self._incoming["unschedulable", label] += 1
+            self._on_waiting()
 
     def _passes_gates(self, info: QueuedPodInfo) -> bool:
         profile = self._profiles.get(scheduler_name(info.pod), _NO_PROFILE)

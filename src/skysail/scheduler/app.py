@@ -1,0 +1,352 @@
+"""The scheduler as a running thing: informers feed the cache and the queue, one loop decides, tasks bind.
+
+    scheduler = Scheduler(client, configuration, clock=clock, rng=rng)
+    await scheduler.run()        # until `stop()` is called, or cancelled
+
+Tasks, all on one loop: the cycle loop; a task for each pod between its decision and its binding; flush timers that
+rest while nobody waits; writers of conditions and events; the sweep of assumptions, only if they expire at all. `stop`
+ends it in order: no more decisions, bindings under way end, the lease is given back.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from skysail.api.core import Pod
+from skysail.api.errors import ApiError, ConfigError, NotFound, Unreachable
+from skysail.api.kinds import NODES
+from skysail.api.ports import Clock
+from skysail.client.api_client import ApiClient
+from skysail.controller.leader_elector import LeaderElector
+from skysail.controller.recorder import CoreEventRecorder, EventRecorder, NoRecorder, SeriesEventRecorder
+from skysail.informer.factory import InformerFactory
+from skysail.informer.keys import Key
+from skysail.scheduler.attempts import AttemptRing
+from skysail.scheduler.binder import BoundedBinder, DryBinder
+from skysail.scheduler.binding import BindingPlugins, BindingRunner
+from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
+from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.config.resolve import ResolvedConfiguration
+from skysail.scheduler.cycle import CycleProfile, SchedulingCycle
+from skysail.scheduler.deciding import ProfileDecider, Rotation
+from skysail.scheduler.failure import Failure, FailureHandler
+from skysail.scheduler.framework.events import ClusterEvent
+from skysail.scheduler.framework.plugin import Plugin
+from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
+from skysail.scheduler.framework.status import Status
+from skysail.scheduler.handlers import ClusterEventHandlers
+from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
+from skysail.scheduler.plugins.registry import REGISTRY
+from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
+from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
+from skysail.scheduler.status_writer import StatusWriter
+from skysail.scheduler.timers import FlushTimers
+from skysail.scheduler.waiting_pods import WaitingPods
+from skysail.scheduler.watchdog import Watchdog
+from skysail.scheduler.watching import ClusterWatch, wanted_events
+
+_log = logging.getLogger(__name__)
+
+_MAX_UNWRITTEN_BINDS: Final = 2_000
+_DRAIN_SECONDS: Final = 8.0
+_EVENTS_GROUP_PATH: Final = "/apis/events.k8s.io/v1"
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """What is not in the configuration file.
+
+    Attributes:
+        dry_run: Decide, but write nothing.
+        assume_ttl_seconds: How long an assumed pod whose binding ended waits to be confirmed; 0 is for ever.
+        max_unschedulable_seconds: How long a pod sleeps before it is tried again without an event.
+    """
+
+    dry_run: bool = False
+    assume_ttl_seconds: float = 0.0
+    max_unschedulable_seconds: float = 300.0
+
+
+class Scheduler:
+    """One scheduler process (or part of one).
+
+    Args:
+        client: Reads, binds, patches, writes events.
+        configuration: What to run.
+        clock: Time; must follow the event loop.
+        rng: Breaks ties, spreads retries.
+        factories: How plugins are made; the built-in ones and those of installed packages by default.
+        informers: Shared with others in this process; its own when None.
+        options: See there.
+        registry: Where metrics are registered; none when None.
+        elector: Whose lease must be held to schedule; none when None.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        configuration: ResolvedConfiguration,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        factories: PluginFactories | None = None,
+        informers: InformerFactory | None = None,
+        options: SchedulerOptions | None = None,
+        registry: CollectorRegistry | None = None,
+        elector: LeaderElector | None = None,
+    ) -> None:
+        options = options or SchedulerOptions()
+        if configuration.source.extenders:
+            raise ConfigError("extenders are not supported by this version of Skysail", path="extenders")
+        self.configuration, self.options, self.metrics = configuration, options, SchedulerMetrics()
+        self.cache = ClusterCache(assume_ttl_seconds=options.assume_ttl_seconds)
+        self.attempts, self.waiting, self.snapshot = AttemptRing(), WaitingPods(), Snapshot()
+        self.elector = elector
+        self._client, self._clock, self._rng = client, clock, rng
+        self._now: Callable[[], float] = clock.monotonic
+        self._alone = informers is None
+        self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
+        self.watchdog = Watchdog(self._now, self.metrics)
+        self._binder = (
+            DryBinder()
+            if options.dry_run
+            else BoundedBinder(client, configuration.source.parallelism, self._node_missing)
+        )
+        handle = SchedulerHandle(
+            feature_gates=configuration.gates, clock=clock, rng=rng, binder=self._binder, snapshot=self.snapshot,
+            informers=self._informers, waiting=self.waiting,
+        )  # fmt: skip
+        factories = factories if factories is not None else plugin_factories()
+        self.profiles = {
+            resolved.scheduler_name: make_profile(resolved, factories, handle, self._plugin_made)
+            for resolved in configuration.profiles
+        }
+        self._handle = handle
+        self._ready, self._stopping, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.queue = self._make_queue()
+        handle.attach(self.queue.nominator, self._activate)
+        self._recorders: dict[str, EventRecorder] = {name: NoRecorder() for name in self.profiles}
+        self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
+        self.handlers = ClusterEventHandlers(
+            self.cache, self.queue, profiles=frozenset(self.profiles), now=self._now,
+            reject_waiting=self.waiting.reject, metrics=self.metrics,
+        )  # fmt: skip
+        self.watch = ClusterWatch(client, self._informers, self.handlers, alone=self._alone)
+        self._failures = FailureHandler(
+            self.queue, current=self._current, recorder=self._recorders.__getitem__, writer=self._writer,
+            metrics=self.metrics, now=self._now,
+        )  # fmt: skip
+        self._rotation = Rotation()
+        self.is_synced = False
+        if registry is not None:
+            registry.register(self.collector())
+
+    # -- for whoever runs it ----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run until `stop` or cancellation.
+
+        Raises:
+            LeadershipLost: The lease could not be renewed.
+        """
+        async with asyncio.TaskGroup() as group:
+            if self._alone:
+                following = group.create_task(self._informers.run(), name="scheduler informers")
+            try:
+                await self._sync()
+                if self.elector is None:
+                    await self._lead()
+                else:
+                    await self._lead_when_elected(self.elector)
+            finally:
+                self.watch.close()
+                if self._alone:
+                    following.cancel()
+                self._stopped.set()
+
+    def stop(self) -> None:
+        """Ask it to end in order: no more decisions; bindings under way are finished; `run` returns."""
+        self._stopping.set()
+        self._ready.set()
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether it may schedule: always without an election."""
+        return self.elector is None or self.elector.is_leader
+
+    def collector(self) -> SchedulerCollector:
+        """Its metrics, for a Prometheus registry."""
+        return SchedulerCollector(
+            self.metrics,
+            queue=self.queue.statistics,
+            cache=self.cache.statistics,
+            reasons=self.queue.unschedulable_reasons,
+            in_flight_events=lambda: self.queue.in_flight_events_by_label,
+        )
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    async def _sync(self) -> None:
+        self.watch.listen()
+        registrations = [rows for profile in self.profiles.values() for rows in profile.registrations.values()]
+        await self.watch.listen_to(wanted_events(registrations))
+        await self.watch.wait_synced(self._handle.kinds)
+        self.is_synced = True
+        _log.info("caches are synced", extra={"nodes": self.cache.statistics().nodes, "pending": len(self.queue)})
+
+    async def _lead_when_elected(self, elector: LeaderElector) -> None:
+        async with asyncio.TaskGroup() as group:
+            leading = group.create_task(elector.run(self._lead), name="scheduler election")
+            stopping = group.create_task(self._stopping.wait())
+            await asyncio.wait((leading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not elector.is_leader and not leading.done():
+                leading.cancel()
+            await asyncio.wait((leading,))
+            stopping.cancel()
+
+    async def _lead(self) -> None:
+        recorders = await self._make_recorders()
+        cycle = self._make_cycle()
+        async with asyncio.TaskGroup() as helpers:
+            tasks = [helpers.create_task(recorder.run()) for recorder in recorders]
+            if self._writer is not None:
+                tasks.append(helpers.create_task(self._writer.run(), name="scheduler conditions"))
+            tasks.append(helpers.create_task(self._timers.run(), name="scheduler timers"))
+            if self.options.assume_ttl_seconds:
+                tasks.append(helpers.create_task(self._sweep(), name="scheduler sweep"))
+            try:
+                await self._schedule(cycle)
+                await self._drain(recorders)
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    async def _schedule(self, cycle: SchedulingCycle) -> None:
+        async with asyncio.TaskGroup() as bindings:
+            while not self._stopping.is_set():
+                info = self.queue.pop(self._now()) if self._binder.pending < _MAX_UNWRITTEN_BINDS else None
+                if info is not None:
+                    self._schedule_one(cycle, info, bindings)
+                    await asyncio.sleep(0)
+                elif self.queue.has_ready:
+                    await self._binder.wait_below(_MAX_UNWRITTEN_BINDS)
+                else:
+                    self._ready.clear()
+                    await self._ready.wait()
+            for waiting in self.waiting:
+                waiting.preempt("", "the scheduler is stopping")
+
+    def _schedule_one(self, cycle: SchedulingCycle, info: QueuedPodInfo, bindings: asyncio.TaskGroup) -> None:
+        """One attempt; a bug in it costs this attempt, not the scheduler."""
+        start = self._now()
+        try:
+            cycle.schedule_one(info, bindings)
+        except Exception as error:  # noqa: BLE001 - the one supervisor: a bug must not end the scheduler
+            _log.exception("attempt ended in a bug", extra={"pod": info.pod.key})
+            failure = Failure(Status.error(f"{type(error).__name__}: {error}"))
+            self._failures.handle(scheduler_name(info.pod), info, failure, start)
+
+    async def _drain(self, recorders: Iterable[CoreEventRecorder | SeriesEventRecorder]) -> None:
+        """Give conditions and events a moment to be written."""
+        deadline = self._now() + _DRAIN_SECONDS
+        writers = [*recorders, *([self._writer] if self._writer is not None else [])]
+        while any(len(each) for each in writers) and self._now() < deadline:  # noqa: ASYNC110 - they have no event
+            await asyncio.sleep(0.02)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            for info in self.cache.expire(self._now()):
+                _log.warning("assumed pod expired", extra={"pod": info.pod.key})
+
+    # -- making -----------------------------------------------------------------------------------------------------
+
+    def _make_queue(self) -> SchedulingQueue:
+        source = self.configuration.source
+        sort = next(iter(self.profiles.values())).framework.queue_sort
+        if sort is None:
+            raise ConfigError("a queue sort plugin is needed", path="profiles[0].plugins.queueSort")
+        self._timers = FlushTimers(self._now)
+        queue = SchedulingQueue(
+            {name: profile.queue_profile(self._hint_failed) for name, profile in self.profiles.items()},
+            sort.sort_key,
+            initial_backoff_seconds=float(source.pod_initial_backoff_seconds),
+            max_backoff_seconds=float(source.pod_max_backoff_seconds),
+            max_unschedulable_seconds=self.options.max_unschedulable_seconds,
+            is_pending=self._is_pending,
+            on_ready=self._ready.set,
+            on_waiting=self._timers.wake,
+        )
+        self._timers.attach(queue)
+        return queue
+
+    def _make_cycle(self) -> SchedulingCycle:
+        return SchedulingCycle(
+            {name: self._cycle_profile(profile) for name, profile in self.profiles.items()},
+            cache=self.cache, snapshot=self.snapshot, queue=self.queue, failures=self._failures,
+            attempts=self.attempts, clock=self._clock, now=self._now, metrics=self.metrics, writer=self._writer,
+        )  # fmt: skip
+
+    def _cycle_profile(self, profile: Profile) -> CycleProfile:
+        framework = profile.framework
+        plugins = BindingPlugins(
+            framework.reserve, framework.permit, framework.pre_bind, framework.bind, framework.post_bind
+        )
+        runner = BindingRunner(profile.name, plugins, self.waiting, now=self._now, metrics=self.metrics)
+        percentage = profile.resolved.percentage_of_nodes_to_score
+        decider = ProfileDecider(framework, percentage, self._rotation, self.queue.nominator, self._rng)
+        return CycleProfile(framework, decider, runner, self._recorders[profile.name])
+
+    async def _make_recorders(self) -> list[CoreEventRecorder | SeriesEventRecorder]:
+        if self.options.dry_run:
+            return []
+        kind: type[CoreEventRecorder] | type[SeriesEventRecorder] = SeriesEventRecorder
+        try:
+            await self._client.read_path(_EVENTS_GROUP_PATH)
+        except NotFound:
+            kind = CoreEventRecorder
+        except (ApiError, Unreachable) as error:
+            _log.info("could not ask for the events group", extra={"error": str(error)})
+        made = {name: kind(self._client, name, clock=self._clock, rng=self._rng) for name in self.profiles}
+        self._recorders.update(made)
+        return list(made.values())
+
+    # -- asked by the parts -----------------------------------------------------------------------------------------
+
+    def _plugin_made(self, plugin: Plugin, name: str) -> None:
+        if name not in REGISTRY:
+            self.watchdog.watch(plugin)
+
+    def _activate(self, pods: Iterable[Pod]) -> None:
+        self.queue.activate(pods, self._now())
+
+    def _current(self, pod: Pod) -> Pod | None:
+        return self.watch.pods.lister.get(Key(pod.metadata.namespace, pod.metadata.name))
+
+    def _is_pending(self, pod: Pod) -> bool:
+        current = self._current(pod)
+        return current is not None and not current.spec.node_name
+
+    def _hint_failed(self, plugin: str, event: ClusterEvent, pod: Pod, error: Exception) -> None:
+        _log.error(
+            "queueing hint failed, pod is woken",
+            extra={"plugin": plugin, "event": event.label, "pod": pod.key}, exc_info=error,
+        )  # fmt: skip
+
+    async def _node_missing(self, name: str) -> None:
+        """A binding found no such node: look once more, then let the cache forget it."""
+        try:
+            await self._client.get(NODES, name)
+        except NotFound:
+            try:
+                self.cache.remove_node(name)
+            except CacheError:
+                return
+            _log.info("node is gone, left the cache", extra={"node": name})
+        except (ApiError, Unreachable) as error:
+            _log.info("node could not be looked up", extra={"node": name, "error": str(error)})

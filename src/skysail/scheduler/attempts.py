@@ -1,0 +1,114 @@
+"""The last attempts, each with all that was found out: what `/debug/attempts` and `skysail why` read.
+
+A record holds references, not text: reasons are spelled out only when somebody asks.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from skysail.api.raw import Raw
+from skysail.scheduler.framework.diagnosis import Diagnosis
+
+_KEPT: Final = 1_000
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt to schedule a pod.
+
+    Attributes:
+        number: Its place among all attempts of this process; appears in log lines.
+        namespace: The pod's namespace.
+        name: The pod's name.
+        uid: The pod itself.
+        profile: Who tried.
+        tries: The how manieth attempt for this pod it was.
+        at: When it began.
+        result: `scheduled`, `waiting`, `binding`, `unschedulable` or `error`; what is known so far.
+        node: Where to, once decided.
+        message: Why not, in upstream's words.
+        seconds: How long deciding took.
+        evaluated: How many nodes were looked at.
+        feasible: How many were found feasible.
+        diagnosis: Refusals by node, when it failed for lack of a fitting node.
+        total: The chosen node's weighted score; 0 when it was the only one.
+        ties: How many nodes shared that score: the dice chose among them.
+    """
+
+    number: int
+    namespace: str
+    name: str
+    uid: str
+    profile: str
+    tries: int
+    at: datetime
+    result: str = ""
+    node: str = ""
+    message: str = ""
+    seconds: float = 0.0
+    evaluated: int = 0
+    feasible: int = 0
+    diagnosis: Diagnosis | None = None
+    total: int = 0
+    ties: int = 0
+
+    def as_raw(self, *, nodes: bool = False) -> Raw:
+        """For JSON; with `nodes`, every node's refusal."""
+        raw: Raw = {
+            "attempt": self.number,
+            "pod": f"{self.namespace}/{self.name}",
+            "uid": self.uid,
+            "profile": self.profile,
+            "tries": self.tries,
+            "at": self.at.isoformat(),
+            "result": self.result,
+            "node": self.node,
+            "message": self.message,
+            "seconds": round(self.seconds, 6),
+            "evaluated_nodes": self.evaluated,
+            "feasible_nodes": self.feasible,
+            "total": self.total,
+            "ties": self.ties,
+        }
+        if self.diagnosis is not None:
+            raw["unschedulable_plugins"] = sorted(self.diagnosis.unschedulable_plugins)
+            raw["pending_plugins"] = sorted(self.diagnosis.pending_plugins)
+            if nodes:
+                raw["nodes"] = {
+                    name: {"plugin": status.plugin, "code": status.code.text, "reasons": list(status.reasons)}
+                    for name, status in self.diagnosis.node_statuses.items()
+                }
+        return raw
+
+
+class AttemptRing:
+    """The last so many attempts.
+
+    Args:
+        kept: How many.
+    """
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._ring: deque[Attempt] = deque(maxlen=kept)
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def __iter__(self) -> Iterator[Attempt]:
+        """Newest first."""
+        return iter(list(reversed(self._ring)))
+
+    def begin(self, namespace: str, name: str, uid: str, profile: str, tries: int, at: datetime) -> Attempt:
+        """A new record, filled in as the attempt goes on."""
+        self._number += 1
+        attempt = Attempt(self._number, namespace, name, uid, profile, tries, at)
+        self._ring.append(attempt)
+        return attempt
+
+    def last(self, namespace: str, name: str) -> Attempt | None:
+        """The newest attempt for a pod."""
+        return next((each for each in self if (each.namespace, each.name) == (namespace, name)), None)

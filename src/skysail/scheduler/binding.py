@@ -1,0 +1,248 @@
+"""The plugins' part of what comes after the decision: Reserve, Permit, PreBind, Bind, PostBind.
+
+    point      order    stops                          combined
+    Reserve    profile  at the first failure           all or none: a failure unreserves everything
+    Unreserve  reverse  never                          each is idempotent; one that raises is logged, the rest still run
+    Permit     profile  at the first refusal or error  any Wait holds the pod, for the time each plugin gave
+    PreBind    profile  at the first failure           those whose pre-flight skipped are left out
+    Bind       profile  at the first that takes it     exactly one; a Skip passes it on
+    PostBind   profile  never                          informational
+
+A plugin that raises, answers no Status, or takes longer than its deadline at an asynchronous point has failed with
+`Error`, and is named.
+
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skysail.api.core import Pod
+from skysail.scheduler.config.durations import format_duration
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.plugin import Bind, Permit, PostBind, PreBind, Reserve
+from skysail.scheduler.framework.status import SKIP, SUCCESS, Code, Status
+from skysail.scheduler.metrics import SchedulerMetrics
+from skysail.scheduler.waiting_pods import WaitingPods
+
+_log = logging.getLogger(__name__)
+MAX_PERMIT_SECONDS: Final = 15 * 60.0
+DEFAULT_DEADLINE_SECONDS: Final = 15 * 60.0
+"""No asynchronous point may take longer; plugins have shorter limits of their own (volumes: ten minutes)."""
+
+
+@dataclass(frozen=True)
+class BindingPlugins:
+    """The plugins of one profile from Reserve on, in the profile's order."""
+
+    reserve: Sequence[Reserve] = ()
+    permit: Sequence[Permit] = ()
+    pre_bind: Sequence[PreBind] = ()
+    bind: Sequence[Bind] = ()
+    post_bind: Sequence[PostBind] = ()
+
+
+class BindingRunner:
+    """Runs them.
+
+    Args:
+        profile: The profile's name, for metrics.
+        plugins: Whom to run.
+        waiting: Where held pods go.
+        now: Seconds, for metrics.
+        metrics: Where durations go.
+        deadline_seconds: For PreBind, Bind and PostBind, each plugin.
+    """
+
+    def __init__(
+        self,
+        profile: str,
+        plugins: BindingPlugins,
+        waiting: WaitingPods,
+        *,
+        now: Callable[[], float],
+        metrics: SchedulerMetrics,
+        deadline_seconds: float = DEFAULT_DEADLINE_SECONDS,
+    ) -> None:
+        self._profile, self._plugins, self._waiting = profile, plugins, waiting
+        self._now, self._metrics, self._deadline = now, metrics, deadline_seconds
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Reserve with every plugin; the caller unreserves when this is no success."""
+        start, status = self._now(), SUCCESS
+        for plugin in self._plugins.reserve:
+            status = self._sync("Reserve", plugin.name, lambda p=plugin: p.reserve(state, pod, node_name))  # type: ignore[misc]
+            if not status.is_success:
+                break
+        self._took("Reserve", status, start)
+        return status
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Undo what was reserved, last first."""
+        start = self._now()
+        for plugin in reversed(self._plugins.reserve):
+            try:
+                plugin.unreserve(state, pod, node_name)
+            except Exception:  # noqa: BLE001 - a plugin's bug must not keep the others from undoing
+                _log.exception("plugin failed to unreserve", extra={"plugin": plugin.name, "pod": pod.key})
+        self._took("Unreserve", SUCCESS, start)
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Ask for the last word. On Wait the pod is held from now on: `wait_on_permit` says how it ended."""
+        if not self._plugins.permit:
+            return SUCCESS
+        start = self._now()
+        waits: dict[str, float] = {}
+        for plugin in self._plugins.permit:
+            status, seconds = self._permit_one(plugin, state, pod, node_name)
+            if status.is_wait:
+                waits[plugin.name] = min(seconds, MAX_PERMIT_SECONDS)
+            elif not status.is_success:
+                self._took("Permit", status, start)
+                return status
+        if waits:
+            self._waiting.add(pod, waits)
+        status = Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",))
+        self._took("Permit", status if waits else SUCCESS, start)
+        return status if waits else SUCCESS
+
+    def will_wait(self, pod: Pod) -> bool:
+        """Whether the pod is held at the moment."""
+        return self._waiting.get(pod.metadata.uid) is not None
+
+    async def wait_on_permit(self, pod: Pod) -> Status:
+        """Wait until the pod is let go or rejected; at once when nobody holds it."""
+        waiting = self._waiting.get(pod.metadata.uid)
+        if waiting is None:
+            return SUCCESS
+        start = self._now()
+        try:
+            status = await waiting.wait_decided()
+        finally:
+            self._waiting.remove(pod.metadata.uid)
+        self._metrics.observe("permit_wait_duration_seconds", self._now() - start, status.code.text)
+        if status.is_error:
+            return Status(Code.ERROR, (f"waiting on permit for pod: {status.message}",), status.plugin)
+        return status
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, frozenset[str]]:
+        """Who has something to do in PreBind.
+
+        Returns:
+            Success if anybody has, Skip if nobody, or an error; and the names of those who skip.
+        """
+        if not self._plugins.pre_bind:
+            return SKIP, frozenset()
+        answer, skipped = SKIP, set[str]()
+        for plugin in self._plugins.pre_bind:
+            status = self._sync(
+                "PreBindPreFlight",
+                plugin.name,
+                lambda p=plugin: p.pre_bind_pre_flight(state, pod, node_name),  # type: ignore[misc]
+            )
+            if status.is_success:
+                answer = SUCCESS
+            elif status.is_skip:
+                skipped.add(plugin.name)
+            elif status.is_error:
+                return status, frozenset(skipped)
+            else:
+                text = f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is unsupported. '
+                return Status.error(text + "It is supposed to return Success, Skip, or Error status"), frozenset(
+                    skipped
+                )
+        return answer, frozenset(skipped)
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str, skipped: frozenset[str]) -> Status:
+        """Do what must be done before binding."""
+        if len(skipped) == len(self._plugins.pre_bind):
+            return SUCCESS
+        start, status = self._now(), SUCCESS
+        for plugin in self._plugins.pre_bind:
+            if plugin.name not in skipped:
+                status = await self._async("PreBind", plugin.name, plugin.pre_bind(state, pod, node_name))
+                if not status.is_success:
+                    break
+        self._took("PreBind", status, start)
+        return status
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Bind the pod with the first plugin that takes it."""
+        start, status = self._now(), SKIP
+        for plugin in self._plugins.bind:
+            status = await self._async("Bind", plugin.name, plugin.bind(state, pod, node_name))
+            if not status.is_skip:
+                break
+        self._took("Bind", status, start)
+        return status
+
+    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Tell everybody that the pod was bound."""
+        if not self._plugins.post_bind:
+            return
+        start = self._now()
+        for plugin in self._plugins.post_bind:
+            await self._async("PostBind", plugin.name, _nothing(plugin.post_bind(state, pod, node_name)))
+        self._took("PostBind", SUCCESS, start)
+
+    def _permit_one(self, plugin: Permit, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        seconds = 0.0
+
+        def ask() -> Status:
+            nonlocal seconds
+            status, seconds = plugin.permit(state, pod, node_name)
+            return status
+
+        status = self._sync("Permit", plugin.name, ask)
+        return (status.with_plugin(plugin.name) if not status.is_success else status), seconds
+
+    def _sync(self, point: str, plugin: str, call: Callable[[], Status]) -> Status:
+        start = self._now()
+        try:
+            status = _checked(call())
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
+            _log.exception("plugin raised", extra={"plugin": plugin, "point": point})
+            status = Status.error(_said(error))
+        return self._named(point, plugin, status, start)
+
+    async def _async(self, point: str, plugin: str, call: Awaitable[Status]) -> Status:
+        start = self._now()
+        try:
+            async with asyncio.timeout(self._deadline):
+                status = _checked(await call)
+        except TimeoutError:
+            status = Status.error(f"no answer within {format_duration(self._deadline)}")
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
+            _log.exception("plugin raised", extra={"plugin": plugin, "point": point})
+            status = Status.error(_said(error))
+        return self._named(point, plugin, status, start)
+
+    def _named(self, point: str, plugin: str, status: Status, start: float) -> Status:
+        seconds = self._now() - start
+        self._metrics.observe("plugin_execution_duration_seconds", seconds, plugin, point, status.code.text)
+        if status.is_error:
+            return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {status.message}',), plugin)
+        return status.with_plugin(plugin) if status.is_rejected else status
+
+    def _took(self, point: str, status: Status, start: float) -> None:
+        self._metrics.observe(
+            "framework_extension_point_duration_seconds", self._now() - start, point, status.code.text, self._profile
+        )
+
+
+def _checked(status: object) -> Status:
+    if not isinstance(status, Status):
+        return Status.error(f"answered {status!r}, which is no Status")
+    return status
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+async def _nothing(call: Awaitable[None]) -> Status:
+    await call
+    return SUCCESS

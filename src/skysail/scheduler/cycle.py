@@ -1,0 +1,268 @@
+"""One pod's way from the queue to its node: the scheduling cycle, serial, and the binding cycle, a task of its own.
+
+    scheduling cycle (nothing else runs meanwhile)         binding cycle (many at a time)
+    ─────────────────────────────────────────────         ─────────────────────────────────────────────
+    pop ▶ snapshot ▶ decide ▶ assume ▶ reserve ▶ permit ─▶ wait on permit ▶ pre-bind ▶ bind ▶ post-bind
+                      │         └───────┴─────────┴────────────────┴─────────────┴────────┘
+                      │                          any failure: unreserve in reverse order, forget,
+                      ▼                          wake who may use the freed room
+              post-filter (preemption)                                    │
+                      └──────────────────────▶ requeue, condition, event ◀┘
+
+    point        order                         stops                        answers combined
+    PreEnqueue   the gating plugin first       at the first refusal         all must pass
+    PreFilter    the profile's                 at the first refusal         node sets meet; Skip leaves Filter out
+    Filter       the profile's                 per node, at the first       all must pass
+    PostFilter   the profile's                 at the first success         the first success ends it
+    PreScore     the profile's                 at the first failure         Skip leaves Score out
+    Score        any                           at the first failure         sum of weight x normalised score
+    Reserve      the profile's                 at the first failure         all or none
+    Unreserve    reverse                       never                        a raise is contained, the rest still run
+    Permit       the profile's                 at the first refusal         any Wait holds the pod
+    PreBind      the profile's                 at the first failure         all that did not skip in their pre-flight
+    Bind         the profile's                 at the first that takes it   exactly one plugin
+    PostBind     the profile's                 never                        informational
+
+A pod is under way (its events are kept) until permit lets it go: from then on no plugin can refuse it any more.
+
+Source: pkg/scheduler/schedule_one.go, v1.36.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from skysail.api.core import Pod
+from skysail.api.ports import Clock
+from skysail.controller.recorder import EventRecorder
+from skysail.scheduler.attempts import Attempt, AttemptRing
+from skysail.scheduler.binding import BindingRunner
+from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.deciding import Decider
+from skysail.scheduler.failure import NO_NODES, Failure, FailureHandler, refused_on
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.diagnosis import Diagnosis
+from skysail.scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
+from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.status import Code, Status
+from skysail.scheduler.metrics import SCHEDULED, SchedulerMetrics
+from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
+from skysail.scheduler.status_writer import StatusWriter, Verdict
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CycleProfile:
+    """What a cycle must know of one profile."""
+
+    framework: Framework
+    decider: Decider
+    binding: BindingRunner
+    recorder: EventRecorder
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A pod on its way, with all that its binding cycle needs."""
+
+    profile: CycleProfile
+    info: QueuedPodInfo
+    state: CycleState
+    pod: Pod
+    node_name: str
+    start: float
+    attempt: Attempt
+
+
+class SchedulingCycle:
+    """Schedules pods, one by one.
+
+    Args:
+        profiles: By scheduler name.
+        cache: The account of the cluster.
+        snapshot: What decisions look at; brought up to date before each.
+        queue: Where pods come from and go back to.
+        failures: Takes failed pods.
+        attempts: Where each attempt leaves its record.
+        clock: Stamps records.
+        now: Seconds on the queue's clock.
+        metrics: Counts and measures.
+        writer: Writes nominations; None writes none.
+        spawn: Starts a binding cycle.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, CycleProfile],
+        *,
+        cache: ClusterCache,
+        snapshot: Snapshot,
+        queue: SchedulingQueue,
+        failures: FailureHandler,
+        attempts: AttemptRing,
+        clock: Clock,
+        now: Callable[[], float],
+        metrics: SchedulerMetrics,
+        writer: StatusWriter | None = None,
+    ) -> None:
+        self._profiles, self._cache, self._snapshot, self._queue = profiles, cache, snapshot, queue
+        self._failures, self._attempts, self._clock = failures, attempts, clock
+        self._now, self._metrics, self._writer = now, metrics, writer
+
+    def schedule_one(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> None:
+        """Decide about one popped pod; a binding cycle goes on as a task of `group`."""
+        pod = info.pod
+        profile = self._profiles.get(scheduler_name(pod))
+        if profile is None or self._is_to_skip(profile, pod):
+            self._queue.done(pod.metadata.uid)
+            return
+        start = self._now()
+        attempt = self._attempts.begin(
+            pod.metadata.namespace, pod.metadata.name, pod.metadata.uid,
+            profile.framework.scheduler_name, info.attempts, self._clock.now(),
+        )  # fmt: skip
+        flight_or_failure = self._scheduling_cycle(profile, info, attempt, start)
+        if isinstance(flight_or_failure, Failure):
+            self._fail(profile, info, flight_or_failure, attempt, start)
+        else:
+            group.create_task(self.binding_cycle(flight_or_failure), name=f"bind {pod.key}")
+
+    def _is_to_skip(self, profile: CycleProfile, pod: Pod) -> bool:
+        if pod.metadata.deletion_timestamp is not None:
+            message = f"skip schedule deleting pod: {pod.key}"
+            profile.recorder.event(pod, "Warning", "FailedScheduling", message, action="Scheduling")
+            return True
+        return self._cache.is_assumed(pod.metadata.uid)
+
+    def _scheduling_cycle(
+        self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
+    ) -> _Flight | Failure:
+        self._cache.update_snapshot(self._snapshot)
+        if not len(self._snapshot):
+            return Failure(NO_NODES)
+        pod_info = PodInfo(info.pod)
+        result = profile.decider.decide(pod_info, self._snapshot)
+        attempt.seconds = self._now() - start
+        self._metrics.observe("scheduling_algorithm_duration_seconds", attempt.seconds)
+        attempt.evaluated, attempt.feasible = result.evaluated_nodes, result.feasible_nodes
+        if result.state is None or result.status.is_error:
+            return Failure(result.status)
+        if not result.node_name:
+            return self._post_filter(profile, result.state, result.diagnosis or Diagnosis(len(self._snapshot)))
+        attempt.node, attempt.total, attempt.ties = result.node_name, result.total, result.ties
+        return self._take_node(profile, info, result.state, result.node_name, attempt, start)
+
+    def _post_filter(self, profile: CycleProfile, state: CycleState, diagnosis: Diagnosis) -> Failure:
+        refusal = Status(Code.UNSCHEDULABLE)
+        if not profile.framework.post_filter:
+            return Failure(refusal, diagnosis)
+        status, result = profile.framework.run_post_filter(state, state.pod_info.pod, diagnosis)
+        diagnosis.post_filter_message = status.message
+        return Failure(refusal, diagnosis, result.nominated_node)
+
+    def _take_node(
+        self,
+        profile: CycleProfile,
+        info: QueuedPodInfo,
+        state: CycleState,
+        node_name: str,
+        attempt: Attempt,
+        start: float,
+    ) -> _Flight | Failure:
+        """Assume, reserve, ask for permission; all undone at the first failure."""
+        try:
+            assumed = self._cache.assume(state.pod_info, node_name)
+        except CacheError as error:
+            return Failure(Status.error(str(error)))
+        self._queue.nominator.remove(info.pod)
+        flight = _Flight(profile, info, state, assumed.pod, node_name, start, attempt)
+        status = profile.binding.reserve(state, assumed.pod, node_name)
+        if status.is_success:
+            status = profile.binding.permit(state, assumed.pod, node_name)
+            if status.is_success or status.is_wait:
+                attempt.result = "waiting" if status.is_wait else "binding"
+                return flight
+        self._undo(flight)
+        return refused_on(node_name, status) if status.is_rejected else Failure(status)
+
+    async def binding_cycle(self, flight: _Flight) -> None:
+        """Wait for permission, prepare, bind; undo everything if any of it fails."""
+        self._metrics.in_progress["binding"] += 1
+        try:
+            failure = await self._bind(flight)
+            if failure is None:
+                await self._bound(flight)
+            else:
+                self._binding_failed(flight, failure)
+        finally:
+            self._metrics.in_progress["binding"] -= 1
+
+    async def _bind(self, flight: _Flight) -> Failure | None:
+        binding, state, pod, node_name = flight.profile.binding, flight.state, flight.pod, flight.node_name
+        pre_flight, skipped = binding.pre_bind_pre_flight(state, pod, node_name)
+        if pre_flight.is_error:
+            return Failure(pre_flight)
+        if self._writer is not None and (pre_flight.is_success or binding.will_wait(pod)):
+            self._writer.submit(flight.info.pod, Verdict(nominated_node=node_name))
+        status = await binding.wait_on_permit(pod)
+        if not status.is_success:
+            return refused_on(node_name, status) if status.is_rejected else Failure(status)
+        flight.attempt.result = "binding"
+        self._queue.done(pod.metadata.uid)
+        status = await binding.pre_bind(state, pod, node_name, skipped)
+        if status.is_success:
+            status = await binding.bind(state, pod, node_name)
+        return None if status.is_success else Failure(status)
+
+    async def _bound(self, flight: _Flight) -> None:
+        pod, info, now = flight.pod, flight.info, self._now()
+        self._cache.finish_binding(pod.metadata.uid, now)
+        flight.attempt.result = SCHEDULED
+        flight.profile.recorder.event(
+            pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {flight.node_name}", action="Binding"
+        )
+        self._metrics.attempt(SCHEDULED, flight.profile.framework.scheduler_name, now - flight.start)
+        entered = info.timestamp if info.initial_attempt_timestamp is None else info.initial_attempt_timestamp
+        self._metrics.scheduled(info.attempts, now - entered, info.was_flushed_from_unschedulable)
+        await flight.profile.binding.post_bind(flight.state, pod, flight.node_name)
+
+    def _binding_failed(self, flight: _Flight, failure: Failure) -> None:
+        """Undo, wake whoever may use the freed room, requeue.
+
+        A refused pod must not be woken by its own leaving: it is requeued before the event is noted. One that failed
+        with an error is tried again in any case.
+        """
+        freed = self._undo(flight)
+        if freed and not failure.status.is_rejected:
+            self._room_freed(flight.pod)
+        self._fail(flight.profile, flight.info, failure, flight.attempt, flight.start)
+        if freed and failure.status.is_rejected:
+            self._room_freed(flight.pod)
+
+    def _room_freed(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        self._queue.move_all_to_active_or_backoff(
+            EVENT_ASSIGNED_POD_DELETE, pod, None, self._now(), only=lambda other: other.metadata.uid != uid
+        )
+
+    def _undo(self, flight: _Flight) -> bool:
+        """Unreserve in reverse order, then forget; False when the watch has confirmed the pod meanwhile."""
+        flight.profile.binding.unreserve(flight.state, flight.pod, flight.node_name)
+        try:
+            self._cache.forget(flight.pod.metadata.uid)
+        except CacheError as error:
+            _log.info("pod was bound after all", extra={"pod": flight.pod.key, "detail": str(error)})
+            return False
+        return True
+
+    def _fail(
+        self, profile: CycleProfile, info: QueuedPodInfo, failure: Failure, attempt: Attempt, start: float
+    ) -> None:
+        attempt.result = "unschedulable" if failure.status.is_rejected else "error"
+        attempt.message, attempt.diagnosis = failure.message, failure.diagnosis
+        self._failures.handle(profile.framework.scheduler_name, info, failure, start)

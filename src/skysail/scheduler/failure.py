@@ -1,0 +1,123 @@
+"""What becomes of a pod whose attempt failed: back to the queue, a condition, an event.
+
+    refused (does not fit, rejected)   reason Unschedulable     sleeps until an event that helps its refusers
+    no node at all                     reason Unschedulable     backs off
+    something broke                    reason SchedulerError    backs off
+
+The pod is read again first: one that is gone, was bound, or is another of the same name is dropped.
+
+Source: pkg/scheduler/schedule_one.go (handleSchedulingFailure), v1.36.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from skysail.api.core import Pod
+from skysail.controller.recorder import EventRecorder
+from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, NodeStatuses
+from skysail.scheduler.framework.queued_pod import QueuedPodInfo
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
+from skysail.scheduler.metrics import ERROR, UNSCHEDULABLE, SchedulerMetrics
+from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
+from skysail.scheduler.status_writer import StatusWriter, Verdict
+
+_log = logging.getLogger(__name__)
+
+NO_NODES: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_AVAILABLE,))
+_NOTE_LIMIT: Final = 1024
+_CUT: Final = " ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt failed.
+
+    Attributes:
+        status: A refusal, or an error.
+        diagnosis: Refusals by node; None when it did not fail for lack of a fitting node.
+        nominated_node: What becomes of the pod's nomination: a node, "" to take it back, None to leave it.
+    """
+
+    status: Status
+    diagnosis: Diagnosis | None = None
+    nominated_node: str | None = ""
+
+    @property
+    def message(self) -> str:
+        """In upstream's words."""
+        return self.diagnosis.message() if self.diagnosis is not None else self.status.message
+
+
+def refused_on(node_name: str, status: Status) -> Failure:
+    """The failure of a pod that found its node and was refused there afterwards (Reserve, Permit)."""
+    statuses = NodeStatuses((node_name,), np.ones(1, np.uint16), (SUCCESS, status))
+    diagnosis = Diagnosis(num_all_nodes=1, node_statuses=statuses)
+    diagnosis.add_plugin_status(status)
+    return Failure(status, diagnosis)
+
+
+class FailureHandler:
+    """Takes failed pods.
+
+    Args:
+        queue: Where they go back to.
+        current: The pod as the informers know it now; None when it is gone.
+        recorder: The event recorder of a profile.
+        writer: Writes conditions.
+        metrics: Counts attempts.
+        now: Seconds on the queue's clock.
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        *,
+        current: Callable[[Pod], Pod | None],
+        recorder: Callable[[str], EventRecorder],
+        writer: StatusWriter | None,
+        metrics: SchedulerMetrics,
+        now: Callable[[], float],
+    ) -> None:
+        self._queue, self._current, self._recorder = queue, current, recorder
+        self._writer, self._metrics, self._now = writer, metrics, now
+
+    def handle(self, profile: str, info: QueuedPodInfo, failure: Failure, start: float) -> None:
+        """Requeue the pod, or drop it; tell people why."""
+        rejected = failure.status.is_rejected
+        self._metrics.attempt(UNSCHEDULABLE if rejected else ERROR, profile, self._now() - start)
+        if not rejected:
+            _log.error("scheduling failed, will retry", extra={"pod": info.pod.key, "error": failure.message})
+        info.clear_rejectors()
+        if failure.diagnosis is not None:
+            info.unschedulable_plugins = set(failure.diagnosis.unschedulable_plugins)
+            info.pending_plugins = set(failure.diagnosis.pending_plugins)
+        if self._requeue(info):
+            self._queue.nominator.add(info.pod, failure.nominated_node)
+            self._tell(profile, info.pod, failure)
+
+    def _requeue(self, info: QueuedPodInfo) -> bool:
+        uid = info.pod.metadata.uid
+        pod = self._current(info.pod)
+        if pod is None or pod.metadata.uid != uid or pod.spec.node_name:
+            self._queue.done(uid)
+            return False
+        info.pod = pod
+        if not self._queue.add_unschedulable_if_not_present(info, self._now()):
+            _log.error("pod was in the queue while under way", extra={"pod": pod.key})
+        return True
+
+    def _tell(self, profile: str, pod: Pod, failure: Failure) -> None:
+        message = failure.message
+        note = message if len(message.encode()) <= _NOTE_LIMIT else _cut(message)
+        self._recorder(profile).event(pod, "Warning", "FailedScheduling", note, action="Scheduling")
+        if self._writer is not None:
+            reason = "Unschedulable" if failure.status.is_rejected else "SchedulerError"
+            self._writer.submit(pod, Verdict(reason, message, failure.nominated_node))
+
+
+def _cut(message: str) -> str:
+    return message.encode()[: _NOTE_LIMIT - len(_CUT)].decode(errors="ignore") + _CUT

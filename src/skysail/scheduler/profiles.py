@@ -1,0 +1,263 @@
+"""Profiles made of a resolved configuration: plugin objects, the framework that runs them, and the handle they get.
+
+Third parties' plugins come as `module:Class` or by the entry point group `skysail.plugins`; they are classes made as
+`Class(args, handle)` with a `name`, like the built-in ones.
+"""
+
+import importlib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Final, TypeVar
+
+from skysail.api.core import Pod
+from skysail.api.errors import ConfigError
+from skysail.api.kinds import Kind
+from skysail.api.ports import Clock
+from skysail.informer.factory import InformerFactory
+from skysail.informer.keys import Key
+from skysail.informer.lister import Lister as InformerLister
+from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.config.defaults import EXTENSION_POINTS
+from skysail.scheduler.config.resolve import ExtensionPoints, ResolvedProfile
+from skysail.scheduler.config.types import POINTS
+from skysail.scheduler.framework.containment import PluginFailed, contained
+from skysail.scheduler.framework.events import ClusterEventWithHint, all_events
+from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
+from skysail.scheduler.framework.plugin import EnqueueExtensions, Plugin, PreEnqueue
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.plugins.args import NoArgs
+from skysail.scheduler.plugins.registry import REGISTRY
+from skysail.scheduler.queue.hints import HintFailed, HintMap
+from skysail.scheduler.queue.nominator import Nominator
+from skysail.scheduler.queue.scheduling_queue import GateCheck, QueueProfile
+from skysail.scheduler.waiting_pods import WaitingPods
+
+T = TypeVar("T")
+
+ENTRY_POINT_GROUP: Final = "skysail.plugins"
+PluginFactories = Mapping[str, Callable[..., Any]]
+
+_METHODS: Final = {
+    "pre_enqueue": ("pre_enqueue",), "queue_sort": ("sort_key",), "pre_filter": ("pre_filter",),
+    "filter": ("filter", "filter_rows"), "post_filter": ("post_filter",), "pre_score": ("pre_score",),
+    "score": ("score", "score_rows"), "reserve": ("reserve",), "permit": ("permit",), "pre_bind": ("pre_bind",),
+    "bind": ("bind",), "post_bind": ("post_bind",),
+}  # fmt: skip
+_WAKEABLE: Final = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
+"""Points whose refusals wait for an event; plugins of other points need not say which."""
+
+
+def plugin_factories(specs: Iterable[str] = ()) -> PluginFactories:
+    """All plugins there are: the built-in ones, those of installed packages, those given as `module:Class`.
+
+    Raises:
+        ConfigError: A spec cannot be loaded, or two plugins have one name.
+    """
+    factories: dict[str, Callable[..., Any]] = dict(REGISTRY)
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        _add(factories, _loaded(entry.value), f"entry point {entry.name}")
+    for spec in specs:
+        _add(factories, _loaded(spec), f"--plugin {spec}")
+    return factories
+
+
+def _loaded(spec: str) -> Callable[..., Any]:
+    module_name, _, class_name = spec.partition(":")
+    if not class_name:
+        raise ConfigError(f"{spec!r}: a plugin is given as module:Class", path="--plugin")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{spec!r} cannot be loaded: {error}", path="--plugin") from error
+    if not callable(found) or not isinstance(getattr(found, "name", None), str):
+        raise ConfigError(f"{spec!r} is no plugin: a class with a `name` is wanted", path="--plugin")
+    return found  # type: ignore[no-any-return]
+
+
+def _add(factories: dict[str, Callable[..., Any]], factory: Callable[..., Any], source: str) -> None:
+    name = str(getattr(factory, "name", ""))
+    if name in factories and factories[name] is not factory:
+        raise ConfigError(f"a plugin named {name} exists already", path=source)
+    factories[name] = factory
+
+
+def extension_points(factories: PluginFactories) -> ExtensionPoints:
+    """Which points each plugin extends: by the table for in-tree ones, by its methods for others."""
+    return {
+        name: EXTENSION_POINTS.get(name) or frozenset(
+            point for point, methods in _METHODS.items() if any(hasattr(factory, method) for method in methods)
+        )
+        for name, factory in factories.items()
+    }  # fmt: skip
+
+
+class HandleLister(Lister[T]):
+    """An informer's lister in the form the framework's handle promises."""
+
+    def __init__(self, lister: InformerLister[T]) -> None:
+        self._lister = lister
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """One object; `namespace` is empty for cluster-scoped kinds."""
+        return self._lister.get(Key(namespace, name))
+
+    def list(self, namespace: str | None = None) -> Sequence[T]:
+        """All objects, or those of one namespace."""
+        return self._lister.list(namespace or "")
+
+
+class SchedulerHandle:
+    """What plugins are lent (see `skysail.scheduler.framework.handle.Handle`)."""
+
+    def __init__(
+        self,
+        *,
+        feature_gates: Mapping[str, bool],
+        clock: Clock,
+        rng: random.Random,
+        binder: Binder,
+        snapshot: Snapshot,
+        informers: InformerFactory,
+        waiting: WaitingPods,
+    ) -> None:
+        self._gates, self._clock, self._rng = feature_gates, clock, rng
+        self._binder, self._snapshot = binder, snapshot
+        self._informers, self._waiting = informers, waiting
+        self._nominator = Nominator()
+        self._activate: Callable[[Iterable[Pod]], None] = lambda pods: None
+        self.kinds: list[Kind[Any]] = []
+        """Kinds that plugins asked for, whose informers must be synced before the first attempt."""
+
+    def attach(self, nominator: Nominator, activate: Callable[[Iterable[Pod]], None]) -> None:
+        """Name the queue, which is made after the plugins it asks."""
+        self._nominator, self._activate = nominator, activate
+
+    @property
+    def feature_gates(self) -> Mapping[str, bool]:
+        """Upstream's names, with 1.36's defaults where nothing was set."""
+        return self._gates
+
+    @property
+    def clock(self) -> Clock:
+        """Time."""
+        return self._clock
+
+    @property
+    def rng(self) -> random.Random:
+        """Dice."""
+        return self._rng
+
+    @property
+    def nominations(self) -> Nominator:
+        """Who was promised which node."""
+        return self._nominator
+
+    @property
+    def binder(self) -> Binder:
+        """Writes bindings."""
+        return self._binder
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as this attempt sees it."""
+        return self._snapshot
+
+    def lister(self, kind: Kind[T]) -> HandleLister[T]:
+        """Objects of a kind; its informer is started with the scheduler."""
+        self.kinds.append(kind)
+        return HandleLister(self._informers.lister(kind))
+
+    def waiting_pods(self) -> Iterable[WaitingPod]:
+        """Pods held by Permit."""
+        return self._waiting
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """One of them."""
+        return self._waiting.get(uid)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Move sleeping pods to the active queue."""
+        self._activate(pods)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One profile, ready to run.
+
+    Attributes:
+        resolved: What was configured.
+        framework: Its plugins at their points.
+        registrations: What each plugin wants to be woken by.
+    """
+
+    resolved: ResolvedProfile
+    framework: Framework
+    registrations: Mapping[str, Sequence[ClusterEventWithHint]]
+
+    @property
+    def name(self) -> str:
+        """Its scheduler name."""
+        return self.resolved.scheduler_name
+
+    def queue_profile(self, on_failure: HintFailed) -> QueueProfile:
+        """What the queue must know of it."""
+        return QueueProfile(
+            gates=[(plugin.name, _gate(plugin)) for plugin in self.framework.pre_enqueue],
+            hints=HintMap(self.registrations, on_failure),
+        )
+
+
+def make_profile(
+    resolved: ResolvedProfile,
+    factories: PluginFactories,
+    handle: SchedulerHandle,
+    made: Callable[[Plugin, str], None] = lambda plugin, name: None,
+) -> Profile:
+    """Make the plugins of a profile.
+
+    Args:
+        resolved: Which plugins, where.
+        factories: How to make each.
+        handle: What they get.
+        made: Told of each plugin made, with its name.
+
+    Raises:
+        ConfigError: A plugin cannot be made.
+    """
+    plugins: dict[str, Plugin] = {}
+    for name in resolved.names:
+        try:
+            plugins[name] = contained(
+                name, f'initializing plugin "{name}"', factories[name], resolved.args.get(name, NoArgs()), handle
+            )
+        except PluginFailed as failure:
+            raise ConfigError(str(failure), path=f"profile {resolved.scheduler_name}") from failure
+        made(plugins[name], name)
+    points = {point: [plugins[name] for name in resolved.plugins.get(point, ())] for point in POINTS}
+    try:
+        framework = Framework(resolved.scheduler_name, points, resolved.weights)
+    except TypeError as error:
+        raise ConfigError(str(error), path=f"profile {resolved.scheduler_name}") from error
+    return Profile(resolved, framework, _registrations(resolved, plugins))
+
+
+def _registrations(
+    resolved: ResolvedProfile, plugins: Mapping[str, Plugin]
+) -> dict[str, Sequence[ClusterEventWithHint]]:
+    registrations: dict[str, Sequence[ClusterEventWithHint]] = {}
+    for name, plugin in plugins.items():
+        if any(name in resolved.plugins.get(point, ()) for point in _WAKEABLE):
+            registrations[name] = plugin.events_to_register() if isinstance(plugin, EnqueueExtensions) else all_events()
+    return registrations
+
+
+def _gate(plugin: PreEnqueue) -> GateCheck:
+    def check(pod: Pod) -> str | None:
+        try:
+            status = contained(plugin.name, f'running PreEnqueue plugin "{plugin.name}"', plugin.pre_enqueue, pod)
+        except PluginFailed as failure:
+            return str(failure)
+        return None if status.is_success else status.message
+
+    return check

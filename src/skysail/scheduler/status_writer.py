@@ -1,0 +1,183 @@
+"""Writes the PodScheduled condition and nominations, off the critical path.
+
+A failed attempt only leaves a note here; a few tasks write the notes. Of several notes about one pod only the last is
+written. When more wait than the bound allows, the oldest is given up: bindings never wait for conditions, and the pod's
+next attempt writes it again.
+
+Source: pkg/scheduler/schedule_one.go (updatePod), pkg/scheduler/util/utils.go (PatchPodStatus), v1.36.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from skysail.api.core import Pod, PodCondition
+from skysail.api.errors import ApiError, Unreachable
+from skysail.api.kinds import PODS, Kind
+from skysail.api.meta import format_time
+from skysail.api.ports import Clock
+from skysail.api.raw import Raw
+from skysail.client.bodies import STRATEGIC, PatchType
+from skysail.scheduler.metrics import SchedulerMetrics
+
+_log = logging.getLogger(__name__)
+
+POD_SCHEDULED: Final = "PodScheduled"
+_WRITERS: Final = 4
+_MAX_WAITING: Final = 10_000
+_TRIES: Final = 4
+_FIRST_WAIT_SECONDS: Final = 0.01
+
+
+class PatchingClient(Protocol):
+    """The part of the client that is used here."""
+
+    async def patch(
+        self,
+        kind: Kind[Pod],
+        name: str,
+        namespace: str,
+        patch: Raw,
+        *,
+        patch_type: PatchType = STRATEGIC,
+        subresource: str = "",
+    ) -> Pod:
+        """Change parts of an object."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an attempt leaves in the pod's status.
+
+    Attributes:
+        reason: `Unschedulable` or `SchedulerError`; empty writes no condition.
+        message: The whole message, not cut short.
+        nominated_node: The node it is promised, "" to take a promise back, None to leave it as it is.
+    """
+
+    reason: str = ""
+    message: str = ""
+    nominated_node: str | None = None
+
+
+def status_patch(pod: Pod, verdict: Verdict, now: datetime) -> Raw | None:
+    """The strategic merge patch that writes a verdict; None when the pod says it already.
+
+    Only the one condition is named, so that what others write meanwhile stays.
+    """
+    status: Raw = {}
+    condition = _changed_condition(pod, verdict, now)
+    if condition is not None:
+        types = [each.type for each in pod.status.conditions if each.type != POD_SCHEDULED]
+        status["$setElementOrder/conditions"] = [{"type": name} for name in (*types, POD_SCHEDULED)]
+        status["conditions"] = [condition]
+    if verdict.nominated_node is not None and verdict.nominated_node != pod.status.nominated_node_name:
+        status["nominatedNodeName"] = verdict.nominated_node or None
+    if not status:
+        return None
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+def _changed_condition(pod: Pod, verdict: Verdict, now: datetime) -> Raw | None:
+    if not verdict.reason:
+        return None
+    old = next((each for each in pod.status.conditions if each.type == POD_SCHEDULED), None)
+    generation = pod.metadata.generation
+    if old is not None and _says(old, verdict, generation):
+        return None
+    since = old.last_transition_time if old is not None and old.status == "False" else now
+    condition: Raw = {
+        "type": POD_SCHEDULED,
+        "status": "False",
+        "reason": verdict.reason,
+        "message": verdict.message,
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(since or now),
+    }
+    if generation:
+        condition["observedGeneration"] = generation
+    return condition
+
+
+def _says(old: PodCondition, verdict: Verdict, generation: int) -> bool:
+    return (old.status, old.reason, old.message, old.observed_generation) == (
+        "False",
+        verdict.reason,
+        verdict.message,
+        generation,
+    )
+
+
+class StatusWriter:
+    """The notes and the tasks that write them.
+
+    Args:
+        client: Patches pods.
+        clock: Stamps conditions.
+        metrics: Counts what was given up.
+        max_waiting: From how many waiting notes on the oldest is given up.
+    """
+
+    def __init__(
+        self, client: PatchingClient, clock: Clock, metrics: SchedulerMetrics, max_waiting: int = _MAX_WAITING
+    ) -> None:
+        self._client, self._clock, self._metrics, self._max = client, clock, metrics, max_waiting
+        self._notes: OrderedDict[str, tuple[Pod, Verdict]] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._writing = 0
+
+    def __len__(self) -> int:
+        """How many notes wait or are being written."""
+        return len(self._notes) + self._writing
+
+    def submit(self, pod: Pod, verdict: Verdict) -> None:
+        """Leave a note. Never waits; costs nothing when the pod's status says it already."""
+        uid = pod.metadata.uid
+        earlier = self._notes.pop(uid, None)
+        if earlier is not None and not verdict.reason:
+            verdict = Verdict(earlier[1].reason, earlier[1].message, verdict.nominated_node)
+        if status_patch(pod, verdict, self._clock.now()) is None:
+            return
+        self._notes[uid] = (pod, verdict)
+        if len(self._notes) > self._max:
+            self._notes.popitem(last=False)
+            self._metrics.count("dropped_writes_total", "condition")
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WRITERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            while not self._notes:
+                self._wake.clear()
+                await self._wake.wait()
+            _, (pod, verdict) = self._notes.popitem(last=False)
+            self._writing += 1
+            try:
+                await self._write(pod, verdict)
+            finally:
+                self._writing -= 1
+
+    async def _write(self, pod: Pod, verdict: Verdict) -> None:
+        patch = status_patch(pod, verdict, self._clock.now())
+        for attempt in range(_TRIES if patch is not None else 0):
+            try:
+                await self._client.patch(
+                    PODS, pod.name, pod.namespace, patch or {}, patch_type=STRATEGIC, subresource="status"
+                )
+            except ApiError as error:
+                _log.info("pod status not written", extra={"pod": pod.key, "error": str(error)})
+                return
+            except Unreachable as error:
+                _log.debug("pod status not written yet", extra={"pod": pod.key, "error": str(error)})
+                await asyncio.sleep(_FIRST_WAIT_SECONDS * 5**attempt)
+            else:
+                return
