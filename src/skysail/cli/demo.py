@@ -1,0 +1,29 @@
+"""`skysail demo`: the main job at a glance - a cluster, a web shop, a batch, and three pods that cannot run."""
+
+import typer
+
+
+def demo(
+    nodes: int = typer.Option(50, "--nodes", "-n", min=1, max=100_000, help="Hollow nodes."),
+    output: str = typer.Option("table", "--output", "-o", help="table or json."),
+    seed: int | None = typer.Option(None, "--seed", help="Repeat the same ties and names."),
+) -> None:
+    """Start a cluster, run a web shop and a batch on it, and say what runs where and why the rest waits."""
+    import sys
+    from random import Random
+
+    from skysail.api.errors import ConfigError
+    from skysail.cli.demo_report import print_table, summary_line
+    from skysail.cli.demo_run import run_demo
+    from skysail.cli.running import run
+
+    if output not in ("table", "json"):
+        raise ConfigError(f"unknown output {output!r}; known are table, json", path="--output")
+    result = run(lambda: run_demo(nodes, Random(seed), quiet=output == "json"))
+    if result is None:
+        raise typer.Exit(130)
+    if output == "json":
+        sys.stdout.write(summary_line(result) + "\n")
+    else:
+        print_table(result)
+    raise typer.Exit(0 if result.explained else 1)

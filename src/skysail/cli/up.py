@@ -1,0 +1,70 @@
+"""`skysail up`: a control plane and hollow nodes in one process, driven by any kubectl."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from skysail.cli.serving import Serving
+
+
+def up(
+    nodes: int = typer.Option(5, "--nodes", "-n", min=0, max=100_000, help="Hollow nodes."),
+    port: int = typer.Option(6443, "--port", "-p", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one."),
+    data_dir: Path | None = typer.Option(None, "--data-dir", help="Where objects are kept; none keeps them in memory."),
+    kubeconfig_out: Path | None = typer.Option(
+        None, "--kubeconfig-out", help="Where the kubeconfig is written; your own is never touched."
+    ),
+    ready_file: Path | None = typer.Option(
+        None, "--ready-file", help="Written once the kubeconfig is there and all nodes are Ready."
+    ),
+) -> None:
+    """Run API server, scheduler, controllers and hollow nodes in one process until Ctrl-C."""
+    from skysail.cli.running import run
+    from skysail.cli.serving import Serving
+
+    run(lambda: _up(Serving(port=port, data_dir=data_dir), nodes, kubeconfig_out, ready_file))
+
+
+async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready_file: Path | None) -> None:
+    import asyncio
+    from random import Random
+
+    from skysail.cli.serving import default_kubeconfig, serving_api, write_private
+    from skysail.simulator.clock import WallClock
+    from skysail.simulator.cluster import LocalCluster
+    from skysail.simulator.hollow import numbered_nodes
+
+    async with serving_api(serving) as served:
+        kubeconfig = kubeconfig_out or default_kubeconfig(served.address.port)
+        cluster = LocalCluster(served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random())
+        with _removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
+            write_private(kubeconfig, served.kubeconfig().encode())
+            _say(f"export KUBECONFIG={kubeconfig}")
+            async with cluster.running():
+                await cluster.wait_nodes_ready()
+                if ready_file is not None:
+                    write_private(ready_file, b"ready\n")
+                _say(f"ready: {nodes} nodes, serving on {served.address.url}; Ctrl-C ends it")
+                await asyncio.Event().wait()
+
+
+def _say(line: str) -> None:
+    """Print a line that a pipe's reader gets at once."""
+    typer.echo(line)
+
+
+@contextmanager
+def _removed_at_end(*files: Path | None) -> Iterator[None]:
+    """These files stand for a running cluster: none before, none after."""
+    present = [file for file in files if file is not None]
+    for file in present:
+        file.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        for file in present:
+            file.unlink(missing_ok=True)
