@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from skysail.api.quantity import Quantity, parse_quantity
 from skysail.api.raw import Raw
-from skysail.apiserver.admission.usage import pod_amounts
 from skysail.apiserver.contract import GroupResource
-from skysail.apiserver.strategies.qos import qos_class
+from skysail.apiserver.validation.amounts import pod_amounts
+from skysail.apiserver.validation.quality import qos_class
 
 Usage = dict[str, Quantity]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from skysail.api.quantity import Quantity, parse_quantity
 from skysail.api.raw import Raw
 from skysail.apiserver.admission.attributes import Attributes
-from skysail.apiserver.admission.usage import pod_amounts
 from skysail.apiserver.contract import GroupResource
+from skysail.apiserver.validation.amounts import pod_amounts
 
 LIMIT_RANGES = GroupResource("", "limitranges")
 _ANNOTATION = "kubernetes.io/limit-ranger"

@@ -9,9 +9,9 @@ from skysail.api.raw import Raw
 from skysail.apiserver.contract import DeleteOptions, FieldError, RequestContext
 from skysail.apiserver.strategies.generic import GenericStrategy, keep, text_at
 from skysail.apiserver.strategies.match_label_keys import merge_pod_affinity, merge_topology_spread
-from skysail.apiserver.strategies.qos import qos_class
 from skysail.apiserver.validation.field import same
 from skysail.apiserver.validation.names import dns_label
+from skysail.apiserver.validation.quality import qos_class
 
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 _FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -26,6 +26,8 @@ from skysail.apiserver.strategies.workloads import (
     PodControllerStrategy,
 )
 from skysail.apiserver.validation.names import dns_label, path_segment
+from skysail.apiserver.validation.pod_update import pod_update
+from skysail.apiserver.validation.pods import pod_create
 
 _SPEC = ("spec",)
 _STATUS_REPLICAS = {"status.replicas": ("status", "replicas")}
@@ -34,7 +36,9 @@ DEFAULT = GenericStrategy(Rules())
 """For kinds the table does not name."""
 
 _CORE: Mapping[str, GenericStrategy] = {
-    "pods": PodStrategy(Rules(returns_deleted=True, defaults=pods.pod)),
+    "pods": PodStrategy(
+        Rules(returns_deleted=True, defaults=pods.pod, validate=pod_create, validate_update=pod_update)
+    ),
     "nodes": NodeStrategy(Rules(defaults=core.node, fields={"spec.unschedulable": ("spec", "unschedulable")})),
     "namespaces": NamespaceStrategy(
         Rules(

@@ -13,8 +13,9 @@ from skysail.apiserver.subresources.status import (
     PersistentVolumeStatusView,
     PodStatusView,
     StatusView,
-    accept,
 )
+from skysail.apiserver.validation.pod_status import pod_status_update
+from skysail.apiserver.validation.pod_update import ephemeral_containers_update, resize
 
 Key = tuple[str, str, str]
 
@@ -23,11 +24,11 @@ _STATUS = StatusView()
 _ONLY_STATUS = StatusView(own_metadata=False)
 
 _VIEWS: Mapping[Key, View] = {
-    ("", "pods", "status"): PodStatusView(),
+    ("", "pods", "status"): PodStatusView(pod_status_update),
     ("", "nodes", "status"): NodeStatusView(),
     ("", "persistentvolumes", "status"): PersistentVolumeStatusView(),
-    ("", "pods", "ephemeralcontainers"): EphemeralContainersView(accept),
-    ("", "pods", "resize"): ResizeView(accept),
+    ("", "pods", "ephemeralcontainers"): EphemeralContainersView(ephemeral_containers_update),
+    ("", "pods", "resize"): ResizeView(resize),
     ("", "namespaces", "finalize"): FinalizeView(),
     ("apps", "deployments", "status"): StatusView(kept_metadata=("labels",)),
     ("storage.k8s.io", "volumeattachments", "status"): _ONLY_STATUS,

@@ -263,14 +263,19 @@ def http_path(value: str) -> bool:
 
 
 def ip_address(value: str) -> Messages:
-    """An IPv4 or IPv6 address; leading zeros are let through as they always were."""
-    if parse_ip(value) is not None:
-        return ()
-    return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+    """An IPv4 or IPv6 address, strictly: no leading zeros, no IPv4 inside of IPv6."""
+    address = parse_ip(value)
+    if address is None:
+        return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+    if address.version == 4 and str(address) != value and ":" not in value:
+        return ("must not have leading 0s",)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return ("must not be an IPv4-mapped IPv6 address",)
+    return ()
 
 
 def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address a text means, or None."""
+    """The address a text means, leading zeros forgiven, or None."""
     try:
         return ipaddress.ip_address(value)
     except ValueError:
@@ -281,14 +286,19 @@ def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
 
 
 def cidr(value: str) -> Messages:
-    """An address range such as `10.9.8.0/24`."""
-    try:
-        if "/" in value:
-            ipaddress.ip_network(value, strict=False)
-            return ()
-    except ValueError:
-        pass
-    return ("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",)
+    """An address range such as `10.9.8.0/24`, strictly: no bits below the prefix."""
+    wrong = ("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",)
+    address, slash, length = value.partition("/")
+    parsed = parse_ip(address)
+    if not slash or parsed is None or not length.isdigit() or int(length) > parsed.max_prefixlen:
+        return wrong
+    if (parsed.version == 4 and str(parsed) != address) or str(int(length)) != length:
+        return ("must not have leading 0s in IP or prefix length",)
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        return ("must not have an IPv4-mapped IPv6 address",)
+    if ipaddress.ip_network(f"{parsed}/{length}", strict=False).network_address != parsed:
+        return ("must not have bits set beyond the prefix length",)
+    return ()
 
 
 def prefix_of(check: NameCheck, prefix: str) -> Messages:

@@ -3,11 +3,11 @@
 Source: pkg/apis/core/v1/defaults.go SetDefaults_Pod, SetDefaults_PodSpec, v1.36.
 """
 
-from skysail.api.quantity import Quantity, parse_quantity
 from skysail.api.raw import Raw
 from skysail.apiserver.strategies.defaults.containers import container
 from skysail.apiserver.strategies.defaults.quantities import requirements, resource_list
 from skysail.apiserver.strategies.defaults.volumes import volume
+from skysail.apiserver.validation.amounts import aggregate
 
 
 def pod(obj: Raw) -> None:
@@ -123,43 +123,3 @@ def _pod_level(spec: Raw) -> None:
                 requests[name] = text
         if requests:
             resources["requests"] = requests
-
-
-def aggregate(spec: Raw, side: str) -> dict[str, Quantity]:
-    """Requests or limits of all containers: the sum with sidecars, at least what the init phase needs."""
-    total: dict[str, Quantity] = {}
-    for item in spec.get("containers") or ():
-        _add(total, amounts_of(item, side))
-    sidecars: dict[str, Quantity] = {}
-    peak: dict[str, Quantity] = {}
-    for item in spec.get("initContainers") or ():
-        needed = amounts_of(item, side)
-        if item.get("restartPolicy") == "Always":
-            _add(total, needed)
-            _add(sidecars, needed)
-            needed = dict(sidecars)
-        else:
-            _add(needed, sidecars)
-        for name, amount in needed.items():
-            if name not in peak or amount > peak[name]:
-                peak[name] = amount
-    for name, amount in peak.items():
-        if name not in total or amount > total[name]:
-            total[name] = amount
-    return total
-
-
-def amounts_of(item: Raw, side: str) -> dict[str, Quantity]:
-    """The readable amounts of `item["resources"][side]`."""
-    amounts: dict[str, Quantity] = {}
-    for name, text in ((item.get("resources") or {}).get(side) or {}).items():
-        try:
-            amounts[name] = parse_quantity(str(text))
-        except ValueError:
-            continue
-    return amounts
-
-
-def _add(total: dict[str, Quantity], amounts: dict[str, Quantity]) -> None:
-    for name, amount in amounts.items():
-        total[name] = total[name] + amount if name in total else amount
