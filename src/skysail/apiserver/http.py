@@ -22,6 +22,7 @@ import uvicorn
 from skysail.api.errors import ConfigError
 from skysail.api.ports import Request, Response, User
 from skysail.apiserver.authentication import TokenAuthenticator
+from skysail.apiserver.background import in_background
 from skysail.apiserver.front import answer
 from skysail.apiserver.server import BODY_LIMIT, ApiServer
 from skysail.apiserver.status import failure_response, too_large
@@ -147,7 +148,13 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.listening = asyncio.Event()
+        self.listening, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def run_to_end(self, sockets: list[socket.socket]) -> None:
+        try:
+            await self.serve(sockets=sockets)
+        finally:
+            self.ended.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -201,15 +208,14 @@ async def serve_http(
     listener = _listen(host, port)
     front = _Server(config)
     bound = listener.getsockname()[1]
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(front.serve(sockets=[listener]), name="apiserver-http")
+    async with in_background({"apiserver-http": front.run_to_end([listener])}):
         await front.listening.wait()
         try:
             yield Address(host, bound, tls is not None)
         finally:
             server.watches.stop()
             front.should_exit = True
-            await asyncio.wait((serving,))
+            await front.ended.wait()
             listener.close()
 
 

@@ -18,6 +18,7 @@ from random import Random
 
 from skysail.api.errors import ApiError
 from skysail.api.ports import Clock, Request, Response, User
+from skysail.apiserver.background import in_background
 from skysail.apiserver.bootstrap import bootstrap
 from skysail.apiserver.contract import quote
 from skysail.apiserver.documents import Documents
@@ -94,16 +95,14 @@ class ApiServer:
             if self._journal is not None:
                 await self._journal.flush()
             self.store.begin()
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._compact(), name="apiserver-compaction")]
-                if self._journal is not None:
-                    tasks.append(group.create_task(self._journal.run(), name="apiserver-journal"))
+            work = {"apiserver-compaction": self._compact()}
+            if self._journal is not None:
+                work["apiserver-journal"] = self._journal.run()
+            async with in_background(work):
                 try:
                     yield self
                 finally:
                     self.watches.stop()
-                    for task in tasks:
-                        task.cancel()
             if self._journal is not None:
                 await self._journal.flush()
         finally:
