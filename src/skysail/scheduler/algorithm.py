@@ -65,6 +65,7 @@ class Attempt:
         feasible: How many.
         looked_at: How many nodes were looked at.
         refusals: Rows refused because of nominated pods.
+        nominated: Whether the pod's own nomination settled the search.
     """
 
     framework: Framework
@@ -78,6 +79,7 @@ class Attempt:
     feasible: int = 0
     looked_at: int = 0
     refusals: dict[int, Status] = field(default_factory=dict)
+    nominated: bool = False
 
     @property
     def state(self) -> CycleState:
@@ -218,6 +220,7 @@ def _prefer_nominated_node(attempt: Attempt) -> None:
         attempt.passing = np.zeros_like(attempt.passing)
         attempt.passing[row] = True
         attempt.looked_at = 1
+        attempt.nominated = True
 
 
 def _limit(attempt: Attempt, snapshot: Snapshot, limit: SearchLimit) -> None:
@@ -245,6 +248,8 @@ def diagnose(attempt: Attempt) -> Diagnosis:
         diagnosis.absent_status = outcome.status
         diagnosis.pre_filter_message = outcome.status.message
         diagnosis.add_plugin_status(outcome.status)
+        return diagnosis
+    if attempt.nominated:
         return diagnosis
     assert attempt.filtered is not None
     if attempt.rows is not None:

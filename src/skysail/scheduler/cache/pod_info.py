@@ -9,8 +9,10 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework `PodInfo`, `AffinityTerm`, v1.
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from skysail.api.affinity import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
-from skysail.api.core import Pod
+from skysail.api.core import Pod, PodStatus
 from skysail.api.labels import Selector
 from skysail.api.resources import PodResources, is_accounted, pod_resources, request_quantities, to_amounts
 
@@ -52,6 +54,8 @@ class PodInfo:
         key: Its uid, the cache's key.
         requests: What placing it asks for (`cpu` in milli, the rest in units; zero entries kept).
         resources: What it adds to its node's account: requests as in-place resize leaves them, and the non-zero form.
+        scoring: What NodeResourcesFit counts when it scores: containers only, in the non-zero form (upstream leaves out
+            pod-level requests and resizes there).
         request_key: Equal for two pods only if they request the same.
         host_ports: `(host_ip, protocol, port)` of all containers' host ports.
         claims: `namespace/name` of the persistent volume claims it mounts by name.
@@ -70,6 +74,7 @@ class PodInfo:
         "required_affinity",
         "required_anti_affinity",
         "resources",
+        "scoring",
     )
 
     def __init__(self, pod: Pod) -> None:
@@ -77,9 +82,9 @@ class PodInfo:
         self.key = pod.metadata.uid
         self.resources, self.request_key = resources_of(pod)
         self.requests = self.resources.requests
-        if _may_be_resized(pod):
-            self.requests = _requests_without_status(pod)
-            self.request_key = (self.request_key, tuple(sorted(self.requests.items())))
+        self.scoring = self.resources
+        if pod.spec.resources is not None or _may_be_resized(pod):
+            self._read_special_requests(pod)
         self.host_ports = host_ports(pod)
         self.claims = claim_names(pod)
         self.required_affinity: tuple[AffinityTerm, ...] = ()
@@ -88,6 +93,13 @@ class PodInfo:
         self.preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
         if pod.spec.affinity is not None:
             self._parse_affinity(pod.spec.affinity)
+
+    def _read_special_requests(self, pod: Pod) -> None:
+        """Where upstream's uses of the requests part ways: pod-level requests, and resizes under way."""
+        self.requests = _requests_without_status(pod)
+        containers_only = msgspec.structs.replace(pod.spec, resources=None)
+        self.scoring = pod_resources(msgspec.structs.replace(pod, spec=containers_only, status=PodStatus()))
+        self.request_key = (self.request_key, tuple(sorted(self.requests.items())), _key(self.scoring))
 
     def _parse_affinity(self, affinity: Affinity) -> None:
         namespace = self.pod.metadata.namespace
@@ -106,7 +118,8 @@ class PodInfo:
         """The same derived values for a new version of the object that differs in nothing they depend on."""
         copy = PodInfo.__new__(PodInfo)
         copy.pod, copy.key = pod, self.key
-        copy.requests, copy.resources, copy.request_key = self.requests, self.resources, self.request_key
+        copy.requests, copy.resources, copy.scoring = self.requests, self.resources, self.scoring
+        copy.request_key = self.request_key
         copy.host_ports, copy.claims = self.host_ports, self.claims
         copy.required_affinity, copy.required_anti_affinity = self.required_affinity, self.required_anti_affinity
         copy.preferred_affinity, copy.preferred_anti_affinity = self.preferred_affinity, self.preferred_anti_affinity

@@ -1,8 +1,8 @@
 """A profile, ready to run: its plugins at their extension points.
 
 The framework is handed plugin objects and never imports one. What it answers for many nodes at once stands in
-`evaluation` (the plain path) and `incremental` (the quick one); the points after a node is chosen stand here and, where
-they wait for the API server, in `binding`.
+`evaluation` (the plain path) and `incremental` (the quick one); the points after a node is chosen (Reserve to PostBind)
+are run by the cycle (`skysail.scheduler.binding`).
 
 Source: pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
@@ -44,9 +44,6 @@ from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.framework.steps import FilterStep, PreFilterStep, PreScoreStep, ScoreStep, reads_of, sign
 
 T = TypeVar("T")
-
-MAX_PERMIT_TIMEOUT = 15 * 60.0
-"""A Permit plugin may hold a pod no longer, in seconds."""
 
 
 class Framework:
@@ -181,61 +178,6 @@ class Framework:
             reasons += status.reasons
             rejector = rejector or plugin.name
         return Status(Code.UNSCHEDULABLE, tuple(reasons), rejector), result
-
-    # -- after a node is chosen ------------------------------------------------------------------------------------
-
-    def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """All or none: on a failure the caller runs `run_unreserve`."""
-        for plugin in self.reserve:
-            doing = f'running Reserve plugin "{plugin.name}"'
-            try:
-                status = contained(plugin.name, doing, plugin.reserve, state, pod, node_name)
-            except PluginFailed as failure:
-                return failure.status()
-            if status.is_rejected:
-                return status.with_plugin(plugin.name)
-            if not status.is_success:
-                return Status.error(f"{doing}: {status.message}", plugin=plugin.name)
-        return SUCCESS
-
-    def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> tuple[PluginFailed, ...]:
-        """Undo every reservation, last first. One that raises does not keep the others from theirs.
-
-        Returns:
-            What went wrong, for the log.
-        """
-        failures = []
-        for plugin in reversed(self.reserve):
-            try:
-                contained(
-                    plugin.name, f'running Unreserve plugin "{plugin.name}"', plugin.unreserve, state, pod, node_name
-                )
-            except PluginFailed as failure:
-                failures.append(failure)
-        return tuple(failures)
-
-    def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, Mapping[str, float]]:
-        """The first refusal ends it; else any Wait waits.
-
-        Returns:
-            The status, and for Wait the time-out of each plugin that waits, in seconds.
-        """
-        waits: dict[str, float] = {}
-        for plugin in self.permit:
-            doing = f'running Permit plugin "{plugin.name}"'
-            try:
-                status, timeout = contained(plugin.name, doing, plugin.permit, state, pod, node_name)
-            except PluginFailed as failure:
-                return failure.status(), {}
-            if status.is_wait:
-                waits[plugin.name] = min(timeout, MAX_PERMIT_TIMEOUT)
-            elif status.is_rejected:
-                return status.with_plugin(plugin.name), {}
-            elif not status.is_success:
-                return Status.error(f"{doing}: {status.message}", plugin=plugin.name), {}
-        if waits:
-            return Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",)), waits
-        return SUCCESS, {}
 
 
 _EVALUATED = ("pre_filter", "filter", "pre_score", "score")

@@ -161,7 +161,7 @@ class NodeResourcesFit:
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Status:
         """Note which resources count, and how much the pod adds to each."""
-        resources = state.pod_info.resources
+        resources = state.pod_info.scoring
         specs = self._strategy.resources
         needs = [_nonzero_need(resources, spec.name) for spec in specs]
         counted = counted_resources(specs, needs)
