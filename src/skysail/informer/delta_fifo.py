@@ -79,7 +79,7 @@ class DeltaFIFO(Generic[T]):
     Args:
         known: The consumer's cache; without it missed deletions of objects no longer queued go unnoticed.
         emit_replaced: Whether `replace` says Replaced, as informers want, or Sync, as it once did.
-        on_ready: Called when a key was queued; a shell wakes its consumer.
+        on_ready: Called when a key was queued, a list taken over or a version reached; a shell wakes its consumer.
     """
 
     def __init__(
@@ -135,6 +135,11 @@ class DeltaFIFO(Generic[T]):
         if not self._populated:
             self._populated = True
             self._initial_count = len(keys) + len(gone)
+        self._wake()
+
+    def bookmark(self, version: str) -> None:
+        """The watch says that nothing happened up to a version: the consumer may look how far it has come."""
+        self._wake()
 
     def resync(self) -> None:
         """Tell the consumer again about every object it knows and for which nothing is waiting."""
@@ -201,21 +206,23 @@ class DeltaFIFO(Generic[T]):
         if deltas is None:
             self._items[key] = [delta]
             self._queue.append(key)
-            if self._on_ready is not None:
-                self._on_ready()
+            self._wake()
         elif kind is DeltaType.DELETED and deltas[-1].type is DeltaType.DELETED:
             if isinstance(deltas[-1].object, DeletedFinalStateUnknown):
                 deltas[-1] = delta
         else:
             deltas.append(delta)
 
+    def _wake(self) -> None:
+        if self._on_ready is not None:
+            self._on_ready()
+
     def _put_back(self, key: Key, deltas: list[Delta[T]]) -> None:
         newer = self._items.get(key)
         if newer is None:
             self._items[key] = deltas
             self._queue.append(key)
-            if self._on_ready is not None:
-                self._on_ready()
+            self._wake()
         else:
             newer[:0] = deltas
 

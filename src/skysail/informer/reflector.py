@@ -76,6 +76,10 @@ class ReflectorStore(Protocol[T_contra]):
         """A full list."""
         ...
 
+    def bookmark(self, version: str) -> None:
+        """Nothing happened up to this version."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ReflectorSettings:
@@ -278,8 +282,8 @@ class Reflector(Generic[T]):
             self._metrics.lists.inc()
             self._metrics.list_items.observe(len(objects))
         self._heard_at = self._clock.monotonic()
-        self._store.replace(objects)
         self.versions.synced(version)
+        self._store.replace(objects)
 
     # The watch
 
@@ -341,6 +345,8 @@ class Reflector(Generic[T]):
             self._store.delete(self._prepared(obj))
         if propagate:
             self.versions.advance(version_of(obj))
+            if event.type == "BOOKMARK":
+                self._store.bookmark(self.versions.last)
 
     # Small things
 
