@@ -147,7 +147,8 @@ class EventStrategy(GenericStrategy):
         """Into the core group's words."""
         if group != "events.k8s.io":
             return obj
-        return {_TO_CORE.get(key, key): value for key, value in obj.items()} | {"apiVersion": "v1"}
+        same = {key: value for key, value in obj.items() if key not in _TO_CORE}
+        return same | {_TO_CORE[key]: value for key, value in obj.items() if key in _TO_CORE} | {"apiVersion": "v1"}
 
     def from_storage(self, obj: Raw, group: str, version: str) -> Raw:
         """Into the words of the group that was asked for."""
