@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from skysail.scheduler.explain import compare, explain_scenario, load_scenarios
 from skysail.scheduler.plugins.registry import REGISTRY
 
