@@ -103,7 +103,7 @@ class EventSeries(Struct, frozen=True, gc=False):
     """How often, and when last, an event came again."""
 
     count: int = 0
-    last_observed_time: str = ""
+    last_observed_time: str | None = None
 
 
 class Event(ApiObject, frozen=True, gc=False):
@@ -111,7 +111,7 @@ class Event(ApiObject, frozen=True, gc=False):
 
     action: str = ""
     count: int = 0
-    event_time: str = ""
+    event_time: str | None = None
     first_timestamp: datetime | None = None
     involved_object: ObjectReference = ObjectReference()
     last_timestamp: datetime | None = None

@@ -49,6 +49,32 @@ _event_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _error_decoder = msgspec.json.Decoder(_ErrorEvent)
 
 
+_KEPT_WHOLE = frozenset({"template", "jobTemplate", "volumeClaimTemplate", "volumeClaimTemplates", "data"})
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """Decode; a `null` where a Struct has no room for one reads as the field's absence, as Go's decoder has it.
+
+    Kubernetes writes null for some unset times and empty lists. Templates keep theirs: they are compared whole.
+    """
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        if "got `null`" not in str(error):
+            raise
+    return decoder.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: each if key in _KEPT_WHOLE else _without_nulls(each)
+            for key, each in value.items()
+            if each is not None or key in _KEPT_WHOLE
+        }
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
 def decode_object(struct: type[T], body: bytes, request: str) -> T:
     """Read one object.
 
@@ -57,7 +83,7 @@ def decode_object(struct: type[T], body: bytes, request: str) -> T:
     """
     try:
         decoder = _object_decoders.get(struct) or _object_decoders.setdefault(struct, msgspec.json.Decoder(struct))
-        obj: T = decoder.decode(body)
+        obj: T = _decode(decoder, body)
     except msgspec.DecodeError as error:
         raise _unreadable(request, error) from error
     return obj
@@ -73,7 +99,7 @@ def decode_list(struct: type[T], body: bytes, request: str) -> ObjectList[T]:
         decoder = _list_decoders.get(struct)
         if decoder is None:
             decoder = _list_decoders[struct] = msgspec.json.Decoder(_list_of[struct])
-        page: _List[T] = decoder.decode(body)
+        page: _List[T] = _decode(decoder, body)
     except msgspec.DecodeError as error:
         raise _unreadable(request, error) from error
     meta = page.metadata
@@ -91,7 +117,7 @@ def decode_event(struct: type[T], line: bytes, request: str) -> WatchEvent[T]:
         decoder = _event_decoders.get(struct)
         if decoder is None:
             decoder = _event_decoders[struct] = msgspec.json.Decoder(_event_of[struct])
-        event: _Event[T] = decoder.decode(line)
+        event: _Event[T] = _decode(decoder, line)
     except msgspec.DecodeError as error:
         raise _error_event(line, request) or _unreadable(request, error) from error
     if event.type not in _EVENT_TYPES:

@@ -82,8 +82,8 @@ class LeaseRecord:
             holder=spec.holder_identity or "",
             duration_seconds=spec.lease_duration_seconds or 0,
             transitions=spec.lease_transitions or 0,
-            acquired=spec.acquire_time,
-            renewed=spec.renew_time,
+            acquired=spec.acquire_time or "",
+            renewed=spec.renew_time or "",
         )
 
     def as_raw(self) -> Raw:
