@@ -17,7 +17,7 @@ from skysail.apiserver.server import ApiServer
 from skysail.simulator.clock import LoopClock, run_virtual
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "apiserver"
-TOKENS = parse_tokens('skytoken,admin,1,"system:masters"\nplaintoken,alice,2,"devs"\n')
+TOKENS = parse_tokens('skytoken,admin,admin-uid,"system:masters"\nplaintoken,alice,alice-uid,"devs"\n')
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "rbac-forbidden": {"authorization-mode": "RBAC", "enable-service-account-admission": "true"},
     "serviceaccount-admission": {"authorization-mode": "RBAC", "enable-service-account-admission": "true"},
@@ -51,7 +51,7 @@ def replay(scenario: str) -> Outcome:
 
     async def main(clock: LoopClock) -> Outcome:
         server = ApiServer(
-            clock=clock, rng=Random(7), compaction_interval=COMPACTION_SECONDS, options=OPTIONS.get(scenario, {})
+            clock=clock, rng=Random(7), compaction_interval=COMPACTION_SECONDS, tokens=TOKENS, options=OPTIONS.get(scenario, {})
         )
         async with server.running(), asyncio.TaskGroup() as group:
             player = _Player(server, group)

@@ -9,6 +9,7 @@ from random import Random
 
 from skysail.api.ports import Clock, User
 from skysail.api.raw import Raw
+from skysail.apiserver.bootstrap_rbac import rbac_documents
 from skysail.apiserver.contract import GroupResource, RequestContext
 from skysail.apiserver.registry import Registry
 
@@ -31,7 +32,10 @@ _PRIORITIES = (
 
 def bootstrap(registry: Registry, clock: Clock, rng: Random, options: Mapping[str, str]) -> None:
     """Create what is missing."""
-    for resource, namespace, document in _documents(options.get("service-cidr", DEFAULT_SERVICE_CIDR)):
+    wanted = list(_documents(options.get("service-cidr", DEFAULT_SERVICE_CIDR)))
+    if options.get("authorization-mode") == "RBAC":
+        wanted += rbac_documents(registry.schema)
+    for resource, namespace, document in wanted:
         name = document["metadata"]["name"]
         if registry.get(resource, namespace, name) is not None:
             continue

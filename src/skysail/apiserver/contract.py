@@ -215,6 +215,35 @@ class Reader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class AccessQuestion:
+    """May somebody do this? Either about a resource, or about a `path` that is none."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    path: str = ""
+
+
+class Access(Protocol):
+    """Who may do what, and who a token stands for: asked by the reviews of access and tokens."""
+
+    def allows(self, user: User, question: AccessQuestion) -> bool:
+        """Whether the user may."""
+        ...
+
+    def rules(self, user: User, namespace: str) -> Sequence[Raw]:
+        """The PolicyRules that hold for a user in a namespace, as RBAC writes them."""
+        ...
+
+    def user_of(self, token: str) -> User | None:
+        """The user of a bearer token, or None when it is not known."""
+        ...
+
+
 @dataclass(slots=True)
 class DeleteOptions:
     """What a DELETE asked for, body and query merged.
@@ -242,6 +271,7 @@ class RequestContext:
         verb: create, update, patch, delete, deletecollection, get, list, watch.
         patch_type: The Content-Type of a PATCH, else "".
         options: The server's own switches, e.g. "service-cidr".
+        access: For reviews; None where nobody is asked (the server's own writes).
     """
 
     user: User
@@ -260,6 +290,7 @@ class RequestContext:
     user_agent: str = ""
     warnings: list[str] = field(default_factory=list)
     options: Mapping[str, str] = field(default_factory=dict)
+    access: Access | None = None
 
 
 class Strategy(Protocol):

@@ -21,7 +21,7 @@ from skysail.apiserver.bodies import (
     patch_media_type,
 )
 from skysail.apiserver.changing import Changed, patch_object, patch_view, put_view
-from skysail.apiserver.contract import Action, RequestContext, View
+from skysail.apiserver.contract import Access, Action, RequestContext, View
 from skysail.apiserver.forms import as_yaml, form_for, indented
 from skysail.apiserver.reading import check_reached, list_page
 from skysail.apiserver.registry import Handle, Registry
@@ -79,10 +79,14 @@ class Endpoints:
         clock: For times in objects.
         rng: For uids and names.
         options: The server's switches, handed to every hook.
+        access: For reviews.
     """
 
-    def __init__(self, registry: Registry, clock: Clock, rng: Random, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, registry: Registry, clock: Clock, rng: Random, options: Mapping[str, str], access: Access
+    ) -> None:
         self._registry, self._clock, self._rng, self._options = registry, clock, rng, options
+        self._access = access
         self._verbs: Mapping[str, Callable[[Call], Response | WatchPlan]] = {
             "get": self._get,
             "list": self._list,
@@ -132,6 +136,7 @@ class Endpoints:
             user_agent=agent,
             warnings=call.warnings,
             options=self._options,
+            access=self._access,
         )
 
     # Reading.
@@ -152,7 +157,7 @@ class Endpoints:
 
     def _list(self, call: Call) -> Response | WatchPlan:
         target, handle = call.target, call.handle
-        watch = target.watch or call.query.flag("watch")
+        watch = is_watch(call.request, target)
         options = list_options(call.query, watch=watch)
         check_fields(target.resource.group_resource, handle.strategy, options.fields)
         form = form_for(handle, call.accepted, call.query.text("includeObject"), self._clock.now)
@@ -282,6 +287,11 @@ class Endpoints:
         if wants_indent(call.query, call.request.headers):
             body = indented(body)
         return Response(status, _JSON, body)
+
+
+def is_watch(request: Request, target: Target) -> bool:
+    """Whether a list is meant to go on as a watch."""
+    return target.verb == "list" and (target.watch or Query(request.query).flag("watch"))
 
 
 def is_write(verb: str) -> bool:

@@ -16,17 +16,26 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from skysail.api.errors import ApiError
+from skysail.api.errors import ApiError, ConfigError
 from skysail.api.ports import Clock, Request, Response, User
+from skysail.apiserver.authorization import (
+    AlwaysAllow,
+    Authorizer,
+    RoleBased,
+    ServerAccess,
+    impersonate,
+    question_of,
+    refusal,
+)
 from skysail.apiserver.background import in_background
 from skysail.apiserver.bootstrap import bootstrap
 from skysail.apiserver.contract import quote
 from skysail.apiserver.documents import Documents
 from skysail.apiserver.durable import REVISION_BLOCK, Database, Journal, ThreadCommitter
-from skysail.apiserver.endpoints import Endpoints, is_write
+from skysail.apiserver.endpoints import Endpoints, is_watch, is_write
 from skysail.apiserver.reading import FutureRevision
 from skysail.apiserver.registry import Registry
-from skysail.apiserver.routing import route
+from skysail.apiserver.routing import Target, route
 from skysail.apiserver.schema import load
 from skysail.apiserver.status import failure_response, internal_error, too_large, version_too_large
 from skysail.apiserver.store import Store
@@ -49,7 +58,9 @@ class ApiServer:
         rng: For uids, names, time-outs.
         data_dir: Where objects outlive the process; None keeps them in memory.
         compaction_interval: Seconds between forgetting history; a change is remembered for one to two of them.
-        options: Switches of hooks: `enable-service-account-admission`, `service-cidr`, ...
+        tokens: For TokenReview; requests arrive here authenticated.
+        options: Switches: `authorization-mode` (AlwaysAllow or RBAC), `enable-service-account-admission`,
+            `service-cidr`, ...
         history_limit: Changes remembered at most.
     """
 
@@ -60,6 +71,7 @@ class ApiServer:
         rng: Random,
         data_dir: Path | None = None,
         compaction_interval: float = COMPACTION_SECONDS,
+        tokens: Mapping[str, User] | None = None,
         options: Mapping[str, str] | None = None,
         history_limit: int = 50_000,
     ) -> None:
@@ -72,7 +84,9 @@ class ApiServer:
         self.watches = Watches(self.store)
         self._documents = Documents(self.schema)
         self._options = dict(options or {})
-        self._endpoints = Endpoints(self.registry, clock, rng, self._options)
+        self._authorizer = self._make_authorizer()
+        access = ServerAccess(self._authorizer, dict(tokens or {}).get)
+        self._endpoints = Endpoints(self.registry, clock, rng, self._options, access)
         self._journal: Journal | None = None
         if self._database is not None:
             self.registry.restore(self._database.load())
@@ -83,6 +97,12 @@ class ApiServer:
         reserved = self._database.reserved
         self._database.reserve(reserved + REVISION_BLOCK)
         return reserved
+
+    def _make_authorizer(self) -> Authorizer:
+        mode = self._options.get("authorization-mode", "AlwaysAllow")
+        if mode not in ("AlwaysAllow", "RBAC"):
+            raise ConfigError(f"unknown authorization mode {mode}: want AlwaysAllow or RBAC", path="authorization-mode")
+        return RoleBased(self.store) if mode == "RBAC" else AlwaysAllow()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["ApiServer"]:
@@ -133,12 +153,10 @@ class ApiServer:
     async def _respond(self, request: Request, user: User, warnings: list[str]) -> Response:
         if len(request.body) > BODY_LIMIT:
             raise too_large(BODY_LIMIT)
-        document = self._documents.find(request)
-        if document is not None:
-            return document
         target = route(self.schema, request.method, request.path)
+        user = self._admitted(request, user, target)
         if target is None:
-            return _PAGE_NOT_FOUND
+            return self._documents.find(request) or _PAGE_NOT_FOUND
         try:
             answer = self._endpoints.serve(request, user, target, warnings)
         except FutureRevision as future:
@@ -153,6 +171,21 @@ class ApiServer:
         if is_write(target.verb):
             await self._wait_committed()
         return answer
+
+    def _admitted(self, request: Request, user: User, target: Target | None) -> User:
+        """The user to act as.
+
+        Raises:
+            Forbidden: They may not do this, or not be that user.
+        """
+        if isinstance(self._authorizer, AlwaysAllow) and "impersonate-user" not in request.headers:
+            return user
+        verb = "watch" if target is not None and is_watch(request, target) else target.verb if target else ""
+        question = question_of(request, target, verb)
+        user = impersonate(user, request.headers, question, self._authorizer)
+        if not self._authorizer.allows(user, question):
+            raise refusal(user, question)
+        return user
 
     async def _wait_committed(self) -> None:
         """Wait for everything this request may have written or been told of."""

@@ -326,6 +326,10 @@ class Store:
         """How many objects of a resource are published."""
         return len(self._table(resource).objects)
 
+    def last_change(self, resource: GroupResource) -> int:
+        """The revision of the last published change of a resource."""
+        return self._table(resource).modified
+
     def resources(self) -> Sequence[GroupResource]:
         """Every resource with an object."""
         return [resource for resource, table in self._tables.items() if table.objects]
