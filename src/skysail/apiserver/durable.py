@@ -20,12 +20,12 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from skysail.api.errors import ApiError, ConfigError
 from skysail.apiserver.contract import GroupResource
 from skysail.apiserver.status import internal_error
-from skysail.apiserver.store import Change, Store
+from skysail.apiserver.store import Change, Store, StoredObject
 
 FILE_NAME = "skysail.db"
 FORMAT = "skysail-store-1"
@@ -37,14 +37,6 @@ CREATE TABLE IF NOT EXISTS objects (
     PRIMARY KEY (api_group, resource, key)
 ) WITHOUT ROWID;
 """
-
-
-class StoredObject(NamedTuple):
-    """One object as it lies on disk."""
-
-    resource: GroupResource
-    revision: int
-    body: bytes
 
 
 class CommitFailed(Exception):

@@ -29,7 +29,6 @@ from skysail.apiserver.contract import (
     Strategy,
     invalid,
 )
-from skysail.apiserver.durable import StoredObject
 from skysail.apiserver.patching import managed_fields
 from skysail.apiserver.schema import Schema, TypeInfo
 from skysail.apiserver.status import (
@@ -41,7 +40,7 @@ from skysail.apiserver.status import (
     plain_error,
     unknown_resource,
 )
-from skysail.apiserver.store import Record, Store, make_record, restored_record
+from skysail.apiserver.store import Record, Store, StoredObject, make_record, restored_record
 from skysail.apiserver.strategies import for_resource
 from skysail.apiserver.validation.metadata import object_meta, object_meta_update
 

@@ -20,7 +20,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -30,6 +30,14 @@ from skysail.apiserver.contract import GroupResource
 
 _NO_TEXT: Mapping[str, str] = {}
 _encode = msgspec.json.Encoder().encode
+
+
+class StoredObject(NamedTuple):
+    """One object as it lies on disk."""
+
+    resource: GroupResource
+    revision: int
+    body: bytes
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
