@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from skysail.api.errors import ApiError, BadRequest, Invalid
 from skysail.api.raw import Raw
-from skysail.apiserver import schema
-from skysail.apiserver.patching import go_values, json_patch, merge_patch, strategic_patch
+from skysail.apiserver import go_values, schema
+from skysail.apiserver.patching import json_patch, merge_patch, strategic_patch
 
 GOLDEN = Path(__file__).parents[1] / "golden/scheduler/functions"
 TABLE = schema.load()

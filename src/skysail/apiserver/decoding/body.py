@@ -19,7 +19,7 @@ from skysail.apiserver.decoding.json_text import JsonSyntaxError, parse, parse_c
 from skysail.apiserver.decoding.readers import Notes, Surprise, reader_of
 from skysail.apiserver.decoding.respelling import respell
 from skysail.apiserver.decoding.yaml_text import YamlSyntaxError, parse_yaml
-from skysail.apiserver.patching.go_values import json_kind
+from skysail.apiserver.go_values import json_kind
 from skysail.apiserver.schema import TypeInfo
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"

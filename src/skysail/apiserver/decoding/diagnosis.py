@@ -24,7 +24,7 @@ from skysail.apiserver.decoding.scalars import (
     canonical_quantity,
     canonical_time,
 )
-from skysail.apiserver.patching.go_values import json_kind, print_float
+from skysail.apiserver.go_values import json_kind, print_float
 from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo
 
 MAX_FINDINGS = 100

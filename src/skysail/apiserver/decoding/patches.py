@@ -17,10 +17,10 @@ from skysail.apiserver.decoding.diagnosis import Accent, Unreadable, diagnose, d
 from skysail.apiserver.decoding.json_text import JsonSyntaxError, parse, parse_careful, plain
 from skysail.apiserver.decoding.readers import Notes, Surprise, canonical, reader_of
 from skysail.apiserver.decoding.yaml_text import YamlSyntaxError, parse_yaml
-from skysail.apiserver.patching.go_values import json_kind, print_value
-from skysail.apiserver.patching.json_patch import MAX_OPERATIONS
+from skysail.apiserver.go_values import json_kind, print_value
 from skysail.apiserver.schema import TypeInfo
 
+MAX_OPERATIONS = 10_000
 _OPERATION_FIELDS = ("op", "path", "from", "value")
 
 

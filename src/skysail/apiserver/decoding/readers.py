@@ -120,6 +120,8 @@ class Readers:
         strings: dict[str, bool] = {}
         for name, field in info.fields.items():
             drops_empty = field.omit == "empty" and not field.pointer and _can_be_empty(field, info)
+            # An empty list here is a request: forget who owns what. `managed_fields` takes it out.
+            drops_empty = drops_empty and name != "managedFields"
             lazy = _Lazy(self, field, info)
             nulls_empty = (
                 not drops_empty and not field.pointer and field.omit == "" and field.type in ("array", "object")
@@ -385,3 +387,8 @@ def _ordered_field(value: Value, shape: Shape, owner: TypeInfo) -> Value:
     if shape.map is not None and isinstance(value, dict):
         return {name: _ordered_field(value[name], shape.map, owner) for name in sorted(value)}
     return value
+
+
+def zero_object(info: TypeInfo) -> Raw:
+    """The empty object of a type as the server holds it: `{"metadata": {}, "spec": {...}, "status": {}}`."""
+    return cast("Raw", _zero_of_type(info)())

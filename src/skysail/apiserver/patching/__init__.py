@@ -3,10 +3,12 @@
     json_patch        RFC 6902, a list of operations
     merge_patch       RFC 7386, a partial object in which null removes
     strategic_patch   merge by the types' merge keys, with directives
-    apply             server-side apply: a manager's whole intent; conflicts with other managers
-    managed_fields    who owns what: kept up to date on every write
+    managed_fields    who owns what, kept up to date on every write; server-side apply, with conflicts
+    managers          the entries of metadata.managedFields
+    structure         a type as merging sees it: what is atomic, what is keyed by what
     field_set         sets of paths, and their wire form `fieldsV1`
-    go_values         equality and printing as Go has them
+    comparing         which paths two objects differ in, and which paths one object has
+    merging           an applied configuration into a live object, and paths taken out of one
 
 All are functions of values: document and patch in, document out. `decoding.patches` reads the bodies.
 """

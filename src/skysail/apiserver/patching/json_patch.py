@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from skysail.api.errors import Invalid, Status, StatusDetails
 from skysail.api.raw import Raw
-from skysail.apiserver.patching.go_values import same
-
-MAX_OPERATIONS = 10_000
+from skysail.apiserver.go_values import same
 
 
 class PatchFailed(Exception):

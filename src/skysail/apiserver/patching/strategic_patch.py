@@ -19,7 +19,7 @@ import copy
 
 from skysail.api.errors import ApiError, BadRequest, Status
 from skysail.api.raw import Raw
-from skysail.apiserver.patching.go_values import print_value, same, type_name
+from skysail.apiserver.go_values import print_value, same, type_name
 from skysail.apiserver.patching.json_patch import refused
 from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo
 
