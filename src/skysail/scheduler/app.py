@@ -32,6 +32,7 @@ from skysail.scheduler.binding import BindingPlugins, BindingRunner
 from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.resolve import ResolvedConfiguration
+from skysail.scheduler.consistency import Differences, compare
 from skysail.scheduler.cycle import CycleProfile, SchedulingCycle
 from skysail.scheduler.deciding import ProfileDecider, Rotation
 from skysail.scheduler.failure import Failure, FailureHandler
@@ -173,6 +174,11 @@ class Scheduler:
         """Ask it to end in order: no more decisions; bindings under way are finished; `run` returns."""
         self._stopping.set()
         self._ready.set()
+
+    def compare_caches(self) -> Differences:
+        """Where the cache and the queue disagree with the informers."""
+        pods, nodes = self.watch.pods.lister.list(), self.watch.nodes.lister.list()
+        return compare(self.cache, self.queue, self.profiles, nodes, pods)
 
     @property
     def is_leading(self) -> bool:
