@@ -15,6 +15,8 @@ from skysail.simulator.settling import pending_reason
 if TYPE_CHECKING:
     from rich.table import Table
 
+_PIPED_WIDTH = 240
+
 
 def summary_line(result: DemoResult) -> str:
     """The result as one line of JSON."""
@@ -35,6 +37,8 @@ def print_table(result: DemoResult) -> None:
     from rich.console import Console
 
     console = Console()
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH  # whole lines for grep; nobody's window folds them
     for table in (_workloads(result), _pools(result), _pending(result)):
         console.print(table)
     running = sum(1 for pod in result.pods if is_running(pod))
