@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skysail.scheduler.cache.matrices import RowIndex
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
-from skysail.scheduler.cache.table import NodeTable, RowIndex
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ScoreArray
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.cycle_state import CycleState

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from skysail.scheduler.cache.matrices import RowIndex
 from skysail.scheduler.cache.node_info import NodeInfo
-from skysail.scheduler.cache.table import NO_ROWS, NodeTable, RowIndex
+from skysail.scheduler.cache.table import NO_ROWS, NodeTable
 
 
 class Snapshot:

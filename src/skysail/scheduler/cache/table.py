@@ -12,21 +12,16 @@ Units: `cpu` milli, everything else whole units (bytes, counts). All arrays int6
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from skysail.api.node import Taint
 from skysail.scheduler.cache.columns import ImageColumn, LabelColumn, NodeColumn, PodColumn, pods_moved
+from skysail.scheduler.cache.matrices import Amounts, IntColumn, RowIndex
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
-
-IntColumn: TypeAlias = npt.NDArray[np.int64]
-IntMatrix: TypeAlias = npt.NDArray[np.int64]
-RowIndex: TypeAlias = npt.NDArray[np.intp]
-Rows: TypeAlias = slice | RowIndex
-"""All rows (`slice(0, size)`) or a few: whatever a NumPy array takes as an index."""
 
 C = TypeVar("C")
 NodeC = TypeVar("NodeC", bound=NodeColumn)
@@ -35,7 +30,6 @@ PodC = TypeVar("PodC", bound=PodColumn)
 NO_ROWS: RowIndex = np.empty(0, dtype=np.intp)
 
 FIRST_CAPACITY = 64
-FIRST_RESOURCES = ("pods", "cpu", "memory", "ephemeral-storage")
 MAX_DERIVED = 512
 """Derived columns kept of each kind; the one least recently asked for goes first."""
 
@@ -80,11 +74,7 @@ class NodeTable:
         infos: Accounts by row; None for dead rows.
         live: (capacity,) bool.
         generation: (capacity,) int64, of the account last written.
-        resources: Names of the resources that have a line in the three matrices; `pods` is line 0.
-        allocatable_matrix: (resources, capacity) int64, what nodes offer.
-        requested_matrix: (resources, capacity) int64, what their pods ask for; of `pods`, their number.
-        free_matrix: (resources, capacity) int64, the difference; below 0 on an overcommitted node.
-        nonzero_matrix: (2, capacity) int64, requested cpu and memory in the non-zero form (see `NodeInfo`).
+        amounts: What nodes offer and what their pods ask for, by resource.
         taint_sets: Distinct taint tuples; `taint_ids` (capacity,) int32 says which a row has.
         unschedulable: (capacity,) bool, `spec.unschedulable`.
         log: Every change; `node_log`: changes of Node objects.
@@ -101,11 +91,7 @@ class NodeTable:
         self.live: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
         self.unschedulable: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
         self.generation: IntColumn = np.zeros(self.capacity, dtype=np.int64)
-        self.resources: dict[str, int] = {name: line for line, name in enumerate(FIRST_RESOURCES)}
-        self.allocatable_matrix: IntMatrix = np.zeros((len(FIRST_RESOURCES), self.capacity), dtype=np.int64)
-        self.requested_matrix: IntMatrix = np.zeros_like(self.allocatable_matrix)
-        self.free_matrix: IntMatrix = np.zeros_like(self.allocatable_matrix)
-        self.nonzero_matrix: IntMatrix = np.zeros((2, self.capacity), dtype=np.int64)
+        self.amounts = Amounts(self.capacity)
         self.taint_ids: npt.NDArray[np.int32] = np.zeros(self.capacity, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
@@ -117,7 +103,7 @@ class NodeTable:
         self.log = ChangeLog()
         self.node_log = ChangeLog()
         self.memo: dict[Hashable, object] = {}
-        self._zero_lines: dict[int, bool] = {}
+        self._changed_rows: tuple[int, int, RowIndex] = (0, 0, NO_ROWS)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -129,27 +115,17 @@ class NodeTable:
         """Every row, dead ones included: what a full evaluation passes to plugins."""
         return slice(0, self.size)
 
-    def line(self, resource: str) -> int:
-        """The line of a resource in the matrices; a resource nobody knows yet gets a line of zeros."""
-        line = self.resources.get(resource)
-        return line if line is not None else self._add_resource(resource)
-
-    def allocatable(self, resource: str) -> IntColumn:
-        """(capacity,) int64: what nodes offer of a resource."""
-        column: IntColumn = self.allocatable_matrix[self.line(resource)]
-        return column
-
-    def requested(self, resource: str) -> IntColumn:
-        """(capacity,) int64: what pods on the nodes ask for of a resource."""
-        column: IntColumn = self.requested_matrix[self.line(resource)]
-        return column
-
-    def has_zero(self, line: int) -> bool:
-        """Whether some row offers nothing of a resource; where none does, a division needs no guard."""
-        known = self._zero_lines.get(line)
-        if known is None:
-            known = self._zero_lines[line] = bool((self.allocatable_matrix[line, : self.size] == 0).any())
-        return known
+    def changed_since(self, position: int) -> RowIndex | None:
+        """Rows that `log` names since a position, repeats included; None when it no longer reaches back that far."""
+        start, end, rows = self._changed_rows
+        if start == position and end == self.log.end:
+            return rows
+        found = self.log.since(position)
+        if found is None:
+            return None
+        rows = np.array(found, dtype=np.intp)
+        self._changed_rows = (position, self.log.end, rows)
+        return rows
 
     def info(self, row: int) -> NodeInfo:
         """The account of a live row, or of a scratch row."""
@@ -223,10 +199,7 @@ class NodeTable:
         row = self.rows.pop(name)
         before = self.info(row)
         self.live[row] = False
-        for matrix in self._matrices():
-            matrix[:, row] = 0
-        self.allocatable_matrix[:, row] = 1  # so that scoring all rows divides by no zero
-        self._zero_lines.clear()
+        self.amounts.clear(row)
         for node_column in self._node_columns.values():
             node_column.write(row, None)
         for pod_column in self._pod_columns.values():
@@ -263,8 +236,7 @@ class NodeTable:
         original = self.info(source)
         self.names.append(info.name)
         self.infos.append(info)
-        self.allocatable_matrix[:, row] = self.allocatable_matrix[:, source]
-        self.requested_matrix[:, row] = 0
+        self.amounts.copy_node(source, row)
         self.taint_ids[row] = self.taint_ids[source]
         self.unschedulable[row] = self.unschedulable[source]
         for node_column in self._node_columns.values():
@@ -290,12 +262,7 @@ class NodeTable:
         return row
 
     def _write_node(self, row: int, info: NodeInfo) -> None:
-        for resource in info.allocatable:
-            self.line(resource)
-        for resource, line in self.resources.items():
-            self.allocatable_matrix[line, row] = info.allocatable.get(resource, 0)
-        self.requested_matrix[:, row] = 0
-        self._zero_lines.clear()
+        self.amounts.write_node(row, info)
         spec = info.node.spec
         self.unschedulable[row] = spec.unschedulable
         self.taint_ids[row] = self._intern_taints(spec.taints) if spec.taints else 0
@@ -303,17 +270,7 @@ class NodeTable:
             column.write(row, info)
 
     def _write_use(self, row: int, info: NodeInfo) -> None:
-        lines, requested = self.resources, self.requested_matrix
-        for resource, amount in info.requested.items():
-            line = lines.get(resource)
-            if line is None:
-                line = self._add_resource(resource)
-                requested = self.requested_matrix
-            requested[line, row] = amount
-        requested[0, row] = len(info.pods)
-        self.free_matrix[:, row] = self.allocatable_matrix[:, row] - requested[:, row]
-        self.nonzero_matrix[0, row] = info.nonzero_cpu
-        self.nonzero_matrix[1, row] = info.nonzero_memory
+        self.amounts.write_use(row, info)
         self.generation[row] = info.generation
         _mark(self.rows_with_ports, row, bool(info.used_ports))
         _mark(self.rows_with_affinity, row, bool(info.pods_with_affinity))
@@ -329,17 +286,6 @@ class NodeTable:
 
     # -- room ------------------------------------------------------------------------------------------------------
 
-    def _matrices(self) -> tuple[IntMatrix, IntMatrix, IntMatrix, IntMatrix]:
-        return self.allocatable_matrix, self.requested_matrix, self.free_matrix, self.nonzero_matrix
-
-    def _add_resource(self, name: str) -> int:
-        line = self.resources[name] = len(self.resources)
-        more = ((0, 1), (0, 0))
-        self.allocatable_matrix = np.pad(self.allocatable_matrix, more)
-        self.requested_matrix = np.pad(self.requested_matrix, more)
-        self.free_matrix = np.pad(self.free_matrix, more)
-        return line
-
     def _reserve(self, rows: int) -> None:
         if rows <= self.capacity:
             return
@@ -348,9 +294,7 @@ class NodeTable:
         self.live = _longer(self.live, self.capacity)
         self.unschedulable = _longer(self.unschedulable, self.capacity)
         self.generation = _longer(self.generation, self.capacity)
-        self.allocatable_matrix, self.requested_matrix, self.free_matrix, self.nonzero_matrix = (
-            _longer(matrix, self.capacity) for matrix in self._matrices()
-        )
+        self.amounts.resize(self.capacity)
         self.taint_ids = _longer(self.taint_ids, self.capacity)
         for node_column in self._node_columns.values():
             node_column.resize(self.capacity)
@@ -363,8 +307,8 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def _longer(array: npt.NDArray[_Scalar], capacity: int) -> npt.NDArray[_Scalar]:
-    longer = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
-    longer[..., : array.shape[-1]] = array
+    longer = np.zeros(capacity, dtype=array.dtype)
+    longer[: len(array)] = array
     return longer
 
 

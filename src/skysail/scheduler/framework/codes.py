@@ -8,7 +8,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from skysail.scheduler.cache.table import NO_ROWS, Rows
+from skysail.scheduler.cache.matrices import Rows
+from skysail.scheduler.cache.table import NO_ROWS
 from skysail.scheduler.framework.status import Status
 
 CodeArray: TypeAlias = npt.NDArray[np.uint8]

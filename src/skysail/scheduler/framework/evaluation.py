@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.core import Pod
+from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.core import Pod
-from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.matrices import RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import Codes, Reads
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.evaluation import Filtered, StatusIndex
@@ -44,11 +45,12 @@ class Changes:
         if self._position == table.log.end and self._capacity == table.capacity:
             self.rows = self.node_rows = None
             return False
-        changed, nodes = table.log.since(self._position), table.node_log.since(self._node_position)
-        if self._capacity != table.capacity or changed is None or nodes is None or _many(changed, table):
+        changed, nodes = table.changed_since(self._position), table.node_log.since(self._node_position)
+        too_many = changed is None or len(changed) * FULL_SHARE > table.size
+        if too_many or self._capacity != table.capacity or nodes is None:
             self.rows = self.node_rows = table.all_rows
         else:
-            self.rows = np.array(changed, dtype=np.intp)
+            self.rows = changed
             self.node_rows = np.array(nodes, dtype=np.intp) if nodes else None
         self._position, self._node_position = table.log.end, table.node_log.end
         self._capacity = table.capacity
@@ -61,10 +63,6 @@ class Changes:
         if reads is Reads.NODES and self.node_rows is not None:
             return table.all_rows
         return self.node_rows
-
-
-def _many(changed: Sequence[int], table: NodeTable) -> bool:
-    return len(changed) * FULL_SHARE > table.size
 
 
 class FilterColumns:

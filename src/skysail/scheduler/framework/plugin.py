@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.core import Pod
+from skysail.scheduler.cache.matrices import Rows
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import NodeTable, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis

@@ -41,7 +41,7 @@ from skysail.scheduler.framework.plugin import (
     TableScore,
 )
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
-from skysail.scheduler.framework.steps import FilterStep, PreFilterStep, PreScoreStep, ScoreStep, reads_of, sign
+from skysail.scheduler.framework.steps import FilterStep, PreFilterStep, PreScoreStep, ScoreStep, reads_of, signer_of
 
 T = TypeVar("T")
 
@@ -56,7 +56,6 @@ class Framework:
 
     Attributes:
         queue_sort: The one plugin that orders the queue.
-        signers: Plugins whose answers are kept for pods of equal signature.
 
     Raises:
         TypeError: A plugin lacks the method of a point it is enabled at.
@@ -83,7 +82,8 @@ class Framework:
         self.bind = self._at("bind", Bind)
         self.post_bind = self._at("post_bind", PostBind)
         evaluated = {plugin.name: plugin for point in _EVALUATED for plugin in points.get(point, ())}
-        self.signers = tuple(plugin for plugin in evaluated.values() if reads_of(plugin) is not Reads.GLOBAL)
+        shared = [plugin for plugin in evaluated.values() if reads_of(plugin) is not Reads.GLOBAL]
+        self._signers = tuple((plugin.name, signer_of(plugin)) for plugin in shared)
 
     def _at(self, point: str, protocol: type[T]) -> tuple[T, ...]:
         return tuple(_as(plugin, protocol, point) for plugin in self._points.get(point, ()))
@@ -116,7 +116,7 @@ class Framework:
         Raises:
             PluginFailed: A plugin could not sign.
         """
-        return tuple([sign(plugin, pod) for plugin in self.signers])
+        return tuple([contained(name, "signing a pod", sign, pod) for name, sign in self._signers])
 
     # -- before the queue ------------------------------------------------------------------------------------------
 

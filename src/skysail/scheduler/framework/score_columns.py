@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.core import Pod
-from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.matrices import RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import MAX_NODE_SCORE, Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.evaluation import TotalArray
@@ -46,7 +47,7 @@ class ScaledColumn:
         self.constant: int | None = None
 
     def note_constant(self, table: NodeTable) -> None:
-        """See whether all live rows have the same raw score; then the extremes never need to be looked for."""
+        """See whether all live rows have the same raw score: no extremes to look for, the same to add everywhere."""
         size = table.size
         raw = self.raw[:size][table.live[:size]]
         self.constant = int(raw[0]) if len(raw) and (raw[0] == raw).all() else None
@@ -76,6 +77,7 @@ class ScoreColumns:
         self._merged_rows = tuple(step for step in merged if step.reads is Reads.ROW)
         self._merged_nodes = tuple(step for step in merged if step.reads is not Reads.ROW)
         self._scaled_steps = tuple(step for step in steps if step.normalizes or step.simple)
+        self._any_live = 0
         self._resize(0)
 
     def _resize(self, capacity: int) -> None:
@@ -109,6 +111,7 @@ class ScoreColumns:
             self._ask(changes, state, pod)
             rows = changes.rows
         if self._scaled:
+            self._any_live = int(passing.argmax())
             rows = self._normalize(changes, state, pod, passing, rows)
         if rows is not None:
             self._add_up(rows, usual)
@@ -119,8 +122,14 @@ class ScoreColumns:
         total = self._sum[rows]
         if self._node_sum is not None:
             total = total + self._node_sum[rows]
+        same = 0
         for column in self._scaled:
-            total = total + self._weighted(column.normalized[rows], column.step.weight)
+            if column.constant is not None:
+                same += column.step.weight * int(column.normalized[self._any_live])
+            else:
+                total = total + self._weighted(column.normalized[rows], column.step.weight)
+        if same:
+            total = total + np.array(same, dtype=self._dtype)
         self._total[rows] = total
         self._ranked[rows] = np.where(usual[rows], total, -1)
 

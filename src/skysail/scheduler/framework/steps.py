@@ -4,7 +4,7 @@ A step asks a plugin about rows of the table. A simple plugin is asked once for 
 a table plugin is asked once. Whatever a plugin raises is contained and named here.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 import msgspec
@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from skysail.api.core import Pod, PodStatus
 from skysail.api.meta import ObjectMeta
+from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -51,10 +52,13 @@ def reads_of(plugin: Plugin) -> Reads:
     return reads if isinstance(reads, Reads) else Reads.GLOBAL
 
 
-def sign(plugin: Plugin, pod: PodInfo) -> Hashable:
-    """What of the pod this plugin looks at; all but its identity when the plugin does not say."""
-    if isinstance(plugin, Sign):
-        return contained(plugin.name, f"signing a pod by plugin {plugin.name!r}", plugin.sign, pod)
+def signer_of(plugin: Plugin) -> Callable[[PodInfo], Hashable]:
+    """What tells which part of a pod the plugin looks at; all but its identity when the plugin does not say."""
+    return plugin.sign if isinstance(plugin, Sign) else everything_but_identity
+
+
+def everything_but_identity(pod: PodInfo) -> bytes:
+    """Namespace, labels, annotations and spec."""
     metadata = pod.pod.metadata
     kept = ObjectMeta(namespace=metadata.namespace, labels=metadata.labels, annotations=metadata.annotations)
     return msgspec.json.encode(msgspec.structs.replace(pod.pod, metadata=kept, status=PodStatus()), order="sorted")
@@ -132,16 +136,17 @@ class FilterStep:
         simple: Whether it answers for one node at a time.
     """
 
-    __slots__ = ("_doing", "_plugin", "_signatures", "name", "order", "reads", "simple")
+    __slots__ = ("_doing", "_one", "_signatures", "_table", "name", "order", "reads", "simple")
 
     def __init__(self, plugin: Filter | TableFilter, order: int) -> None:
-        self._plugin = plugin
+        self._table = plugin if isinstance(plugin, TableFilter) else None
+        self._one = plugin if not isinstance(plugin, TableFilter) else None
         self._doing = f'running "{plugin.name}" filter plugin'
         self._signatures: dict[Status, Status] = {}
         self.name = plugin.name
         self.order = order
         self.reads = reads_of(plugin)
-        self.simple = not isinstance(plugin, TableFilter)
+        self.simple = self._table is None
 
     def ask(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, passing: Mask | None = None) -> Codes:
         """Codes for these rows, statuses signed.
@@ -156,13 +161,13 @@ class FilterStep:
         Raises:
             PluginFailed: It raised, or answered something that is neither success nor a refusal.
         """
-        plugin = self._plugin
-        if isinstance(plugin, TableFilter):
-            codes = contained(self.name, self._doing, plugin.filter_rows, state, pod, table, rows)
+        if self._table is not None:
+            codes = contained(self.name, self._doing, self._table.filter_rows, state, pod, table, rows)
             if codes.statuses:
                 return Codes(codes.codes, [self._signed(status) for status in codes.statuses])
             return codes
-        return self._ask_each(plugin, state, pod, table, rows, passing)
+        assert self._one is not None
+        return self._ask_each(self._one, state, pod, table, rows, passing)
 
     def _ask_each(
         self, plugin: Filter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, passing: Mask | None
@@ -192,10 +197,10 @@ class FilterStep:
 
     def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
         """The plugin's own words about one row, with figures where it has some."""
-        plugin = self._plugin
-        if isinstance(plugin, TableFilter):
-            return plugin.explain(state, pod, table, row).with_plugin(self.name)
-        return plugin.filter(state, pod, table.info(row)).with_plugin(self.name)
+        if self._table is not None:
+            return self._table.explain(state, pod, table, row).with_plugin(self.name)
+        assert self._one is not None
+        return self._one.filter(state, pod, table.info(row)).with_plugin(self.name)
 
 
 class ScoreStep:
@@ -210,16 +215,18 @@ class ScoreStep:
         bounded: Whether it vouches for 0..100 by itself, so that its answers need no check.
     """
 
-    __slots__ = ("_doing", "_plugin", "bounded", "name", "normalizes", "reads", "simple", "weight")
+    __slots__ = ("_doing", "_normalize", "_one", "_table", "bounded", "name", "normalizes", "reads", "simple", "weight")
 
     def __init__(self, plugin: Score | TableScore, weight: int) -> None:
-        self._plugin = plugin
+        self._table = plugin if isinstance(plugin, TableScore) else None
+        self._one = plugin if not isinstance(plugin, TableScore) else None
+        self._normalize = plugin.normalize if isinstance(plugin, Normalize) else None
         self._doing = f'running Score plugins: plugin "{plugin.name}" failed with'
         self.name = plugin.name
         self.weight = weight
         self.reads = reads_of(plugin)
-        self.simple = not isinstance(plugin, TableScore)
-        self.normalizes = isinstance(plugin, Normalize)
+        self.simple = self._table is None
+        self.normalizes = self._normalize is not None
         self.bounded = bool(getattr(plugin, "bounded", False))
 
     def ask(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
@@ -228,11 +235,11 @@ class ScoreStep:
         Raises:
             PluginFailed: It raised, or answered with a failure.
         """
-        plugin = self._plugin
         doing = self._doing
-        if isinstance(plugin, TableScore):
-            return contained(self.name, doing, plugin.score_rows, state, pod, table, rows)
-        index = index_of(rows)
+        if self._table is not None:
+            return contained(self.name, doing, self._table.score_rows, state, pod, table, rows)
+        plugin, index = self._one, index_of(rows)
+        assert plugin is not None
         scores = zero_scores(index)
         for place, row in enumerate(index):
             info = table.infos[int(row)]
@@ -249,11 +256,10 @@ class ScoreStep:
         Raises:
             PluginFailed: It raised.
         """
-        plugin = self._plugin
-        if not isinstance(plugin, Normalize):
+        if self._normalize is None:
             return raw
         doing = f'running Normalize on Score plugins: plugin "{self.name}" failed with'
-        return contained(self.name, doing, plugin.normalize, state, raw, low, high)
+        return contained(self.name, doing, self._normalize, state, raw, low, high)
 
     def check(self, scores: ScoreArray) -> None:
         """See that scores are in range.

@@ -8,8 +8,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from skysail.api.core import Pod
+from skysail.scheduler.cache.matrices import Rows
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import NodeTable, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import MAX_NODE_SCORE, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.handle import Handle

@@ -17,8 +17,9 @@ from skysail.api.nodeselector import (
     compile_preferred_terms,
     matches_required_node_affinity,
 )
+from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
 from skysail.scheduler.framework.events import NODE, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint

@@ -10,7 +10,8 @@ from skysail.api.core import Pod
 from skysail.api.labels import Requirement, Selector
 from skysail.api.nodeselector import CompiledNodeSelector, CompiledTerm, compile_node_selector
 from skysail.scheduler.cache.columns import ABSENT
-from skysail.scheduler.cache.table import NodeTable, Rows
+from skysail.scheduler.cache.matrices import Rows
+from skysail.scheduler.cache.table import NodeTable
 
 Mask = npt.NDArray[np.bool_]
 

@@ -8,8 +8,9 @@ from collections.abc import Collection, Hashable, Sequence
 import numpy as np
 
 from skysail.api.core import Pod
+from skysail.scheduler.cache.matrices import Rows
 from skysail.scheduler.cache.pod_info import PodInfo, host_ports
-from skysail.scheduler.cache.table import NodeTable, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.events import NODE, POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.resources import PodResources, is_accounted, is_extended_resource, pod_requests, resource_amounts
+from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import IntColumn, NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
 from skysail.scheduler.framework.events import NODE, POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
@@ -48,12 +49,12 @@ class FitScoring:
 
     Attributes:
         resources: Names of the counted resources.
-        needs: What the pod adds to each.
+        needs: (n_resources, 1) int64, what the pod adds to each.
         scorer: The function for exactly these.
     """
 
     resources: tuple[str, ...]
-    needs: tuple[int, ...]
+    needs: IntMatrix
     scorer: Scorer
 
 
@@ -105,8 +106,8 @@ class NodeResourcesFit:
         needs = state.read(FIT).needs
         pattern: npt.NDArray[np.int64] | None = None
         for place, (name, need) in enumerate(needs):
-            line = table.line(name)
-            free = table.free_matrix[line][rows]
+            line = table.amounts.line(name)
+            free = table.amounts.free[line][rows]
             if len(free) and free.min() < need:
                 found = self._shortage(table, line, rows, free, need, place)
                 pattern = found if pattern is None else pattern | found
@@ -120,7 +121,7 @@ class NodeResourcesFit:
         short = free < need
         found = short.astype(np.int64) << (place + 1)
         if place:
-            found |= short & (table.allocatable_matrix[line][rows] < need)
+            found |= short & (table.amounts.allocatable[line][rows] < need)
         return found
 
     def _codes(self, needs: tuple[Need, ...], pattern: npt.NDArray[np.int64]) -> Codes:
@@ -172,20 +173,19 @@ class NodeResourcesFit:
                 msgspec.structs.replace(self._strategy, resources=part)
             )
         names = tuple(specs[index].name for index in counted)
-        state.write(SCORING, FitScoring(names, tuple(needs[index] for index in counted), scorer))
+        counted_needs = np.array([needs[index] for index in counted], dtype=np.int64)[:, None]
+        state.write(SCORING, FitScoring(names, counted_needs, scorer))
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
         """0..100 by the strategy, with the pod counted in."""
         scoring = state.read(SCORING)
-        requested, allocatable, may_be_zero = [], [], False
-        for name, need in zip(scoring.resources, scoring.needs, strict=True):
-            line = table.line(name)
-            used = table.nonzero_matrix[line - 1] if name in ("cpu", "memory") else table.requested_matrix[line]
-            requested.append(used[rows] + need)
-            allocatable.append(table.allocatable_matrix[line][rows])
-            may_be_zero |= table.has_zero(line)
-        return scoring.scorer(requested, allocatable, may_be_zero) if requested else zero_scores(rows)
+        if not scoring.resources:
+            return zero_scores(rows)
+        amounts = table.amounts
+        lines = tuple([amounts.line(name) for name in scoring.resources])
+        requested = amounts.gather(amounts.nonzero, lines, rows) + scoring.needs
+        return scoring.scorer(requested, amounts.offered(lines, rows), amounts.has_zero(lines, table.size))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that free room, nodes that come or grow."""

@@ -1,8 +1,7 @@
 """Scoring nodes by how full they are, or would be, resource by resource.
 
-All functions take `requested` and `allocatable` as lists of arrays, one array (n_rows,) int64 for each resource, and
-answer (n_rows,) int64, 0..100. A resource of which a node offers nothing does not count there. Integer division as in
-Go: towards zero.
+All functions take `requested` and `allocatable` as (n_resources, n_rows) int64 and answer (n_rows,) int64, 0..100. A
+resource of which a node offers nothing does not count there. Integer division as in Go: towards zero.
 
 Source: pkg/scheduler/framework/plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go,
 helper/shape_score.go, v1.36.
@@ -12,13 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from skysail.scheduler.cache.table import IntColumn
+from skysail.scheduler.cache.matrices import IntMatrix
 from skysail.scheduler.framework.codes import MAX_NODE_SCORE, ScoreArray
 from skysail.scheduler.plugins.args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 
-Columns = Sequence[IntColumn]
-Scorer = Callable[[Columns, Columns, bool], ScoreArray]
-"""`(requested, allocatable, may_be_zero)`; the flag says whether some allocatable may be 0."""
+Scorer = Callable[[IntMatrix, IntMatrix, bool], ScoreArray]
+"""`(requested, allocatable, may_be_zero)`; `requested` may be overwritten; the flag: some allocatable may be 0."""
 
 MAX_CUSTOM_SCORE = 10
 """The highest score of a shape point."""
@@ -26,66 +24,61 @@ MAX_CUSTOM_SCORE = 10
 
 def make_scorer(strategy: ScoringStrategy) -> Scorer:
     """The scoring function of a strategy."""
-    weights = [resource.weight for resource in strategy.resources]
+    weights = np.array([resource.weight for resource in strategy.resources], dtype=np.int64)[:, None]
     if strategy.type == "RequestedToCapacityRatio":
         parameters = strategy.requested_to_capacity_ratio
         return _by_ratio(weights, shape_table(parameters.shape if parameters is not None else ()))
     return _by_share(weights, _most if strategy.type == "MostAllocated" else _least)
 
 
-def _least(requested: IntColumn, allocatable: IntColumn) -> ScoreArray:
-    score = allocatable - requested
+def _least(requested: IntMatrix, allocatable: IntMatrix) -> IntMatrix:
+    score = np.subtract(allocatable, requested, out=requested)
     np.maximum(score, 0, out=score)
     score *= MAX_NODE_SCORE
     score //= allocatable
     return score
 
 
-def _most(requested: IntColumn, allocatable: IntColumn) -> ScoreArray:
-    score = np.minimum(requested, allocatable)
+def _most(requested: IntMatrix, allocatable: IntMatrix) -> IntMatrix:
+    score = np.minimum(requested, allocatable, out=requested)
     score *= MAX_NODE_SCORE
     score //= allocatable
     return score
 
 
-def _by_share(weights: Sequence[int], one: Callable[[IntColumn, IntColumn], ScoreArray]) -> Scorer:
-    def score(requested: Columns, allocatable: Columns, may_be_zero: bool) -> ScoreArray:
+def _by_share(weights: IntMatrix, one: Callable[[IntMatrix, IntMatrix], IntMatrix]) -> Scorer:
+    weight_sum = int(weights.sum())
+    plain = bool((weights == 1).all())
+
+    def score(requested: IntMatrix, allocatable: IntMatrix, may_be_zero: bool) -> ScoreArray:
         if may_be_zero:
             return _guarded(requested, allocatable)
-        total = one(requested[0], allocatable[0])
-        if weights[0] != 1:
-            total *= weights[0]
-        for weight, used, offered in zip(weights[1:], requested[1:], allocatable[1:], strict=True):
-            part = one(used, offered)
-            total += part if weight == 1 else part * weight
-        total //= sum(weights)
+        scores = one(requested, allocatable)
+        if not plain:
+            scores *= weights
+        total: ScoreArray = scores[0] + scores[1] if len(scores) == 2 else scores.sum(axis=0)
+        total //= weight_sum
         return total
 
-    def _guarded(requested: Columns, allocatable: Columns) -> ScoreArray:
-        total = np.zeros_like(requested[0])
-        weight_sum = np.zeros_like(total)
-        for weight, used, offered in zip(weights, requested, allocatable, strict=True):
-            counts = offered > 0
-            total += np.where(counts, one(used, np.maximum(offered, 1)) * weight, 0)
-            weight_sum += weight * counts
-        return np.where(weight_sum > 0, total // np.maximum(weight_sum, 1), 0)
+    def _guarded(requested: IntMatrix, allocatable: IntMatrix) -> ScoreArray:
+        counts = allocatable > 0
+        total = np.where(counts, one(requested, np.maximum(allocatable, 1)) * weights, 0).sum(axis=0)
+        divisor = (weights * counts).sum(axis=0)
+        found: ScoreArray = np.where(divisor > 0, total // np.maximum(divisor, 1), 0)
+        return found
 
     return score
 
 
-def _by_ratio(weights: Sequence[int], table: ScoreArray) -> Scorer:
-    def score(requested: Columns, allocatable: Columns, may_be_zero: bool) -> ScoreArray:
-        total = np.zeros_like(requested[0])
-        weight_sum = np.zeros_like(total)
-        for weight, used, offered in zip(weights, requested, allocatable, strict=True):
-            full = used > offered
-            utilization = np.where(full, 100, used * 100 // np.maximum(offered, 1))
-            part = table[np.minimum(utilization, 100)]
-            counts = (offered > 0) & (part > 0)
-            total += np.where(counts, part * weight, 0)
-            weight_sum += weight * counts
-        ratio = total / np.maximum(weight_sum, 1)
-        rounded: ScoreArray = np.floor(ratio + 0.5).astype(np.int64)
+def _by_ratio(weights: IntMatrix, table: ScoreArray) -> Scorer:
+    def score(requested: IntMatrix, allocatable: IntMatrix, may_be_zero: bool) -> ScoreArray:
+        full = requested > allocatable
+        utilization = np.where(full, 100, requested * 100 // np.maximum(allocatable, 1))
+        parts = table[np.minimum(utilization, 100)]
+        counts = (allocatable > 0) & (parts > 0)
+        total = np.where(counts, parts * weights, 0).sum(axis=0)
+        divisor = (weights * counts).sum(axis=0)
+        rounded: ScoreArray = np.floor(total / np.maximum(divisor, 1) + 0.5).astype(np.int64)
         return rounded
 
     return score

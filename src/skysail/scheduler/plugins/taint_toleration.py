@@ -13,8 +13,9 @@ import numpy.typing as npt
 from skysail.api.core import Pod, Toleration
 from skysail.api.node import Node, Taint
 from skysail.api.tolerations import find_untolerated_taint, tolerates
+from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.table import NodeTable, RowIndex, Rows
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
 from skysail.scheduler.framework.events import NODE, POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
