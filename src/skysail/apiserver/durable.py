@@ -70,8 +70,6 @@ class Database:
     def _open(self) -> None:
         run = self._connection.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
-        run("PRAGMA journal_mode=WAL")
-        run("PRAGMA synchronous=FULL")
         run("BEGIN EXCLUSIVE")
         names = {row[0] for row in run("SELECT name FROM sqlite_master WHERE type='table'")}
         if names and "meta" not in names:
@@ -85,6 +83,8 @@ class Database:
                     file=str(self._file),
                 )
         run("COMMIT")
+        run("PRAGMA journal_mode=WAL")  # only now: a refused directory stays as it is, to the byte
+        run("PRAGMA synchronous=FULL")
         self._connection.executescript(_SCHEMA)
         self._set_meta("format", FORMAT)
 

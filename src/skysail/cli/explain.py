@@ -21,10 +21,10 @@ def explain(
     if output != "json":
         raise ConfigError(f"unknown output {output!r}; only json is known", path="--output")
     wanted = frozenset(name for name in only_plugins.split(",") if name) or None
+    scenarios = load_scenarios(file)
     if missing := missing_plugins():
         sys.stderr.write(f"skysail: plugins of the default profile that do not exist yet: {', '.join(missing)}\n")
     differing = 0
-    scenarios = load_scenarios(file)
     for scenario in scenarios:
         decision = explain_scenario(scenario, wanted)
         if not check:
