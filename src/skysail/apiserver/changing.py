@@ -164,6 +164,8 @@ def _store_view(
         registry.track_fields(handle, old, new, ctx)
     lifecycle.carry_over(new, old)
     new["metadata"]["resourceVersion"] = str(record.revision)
-    registry.raise_invalid(handle, new, [*update_errors(new, old), *view.validate(body, new, old, ctx)])
+    registry.raise_invalid(
+        handle, new, [*update_errors(new, old, core=not handle.resource.custom), *view.validate(body, new, old, ctx)]
+    )
     lifecycle.keep_managed_times(new, old)
     return Changed(registry.store_update(handle, record, new, old, ctx))

@@ -121,6 +121,8 @@ _ERROR_WORDS: Mapping[str, str] = {
     "NotFound": "Not found", "TooLong": "Too long", "TooMany": "Too many", "TooFew": "Too few",
     "TooShort": "Too short", "Internal": "Internal error",
 }  # fmt: skip
+OMITTED = object()
+"""The value of a FieldError whose message does not show it: upstream's `field.OmitValueType`."""
 _WITHOUT_VALUE = frozenset({"Required", "Forbidden", "TooLong", "TooShort", "Internal"})
 _ESCAPES: Mapping[str, str] = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -156,7 +158,7 @@ class FieldError:
     def body(self) -> str:
         """The message without the field: `Invalid value: "x": must be ...`."""
         text = _ERROR_WORDS[self.type]
-        if self.type not in _WITHOUT_VALUE:
+        if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             text += ": " + (
                 quote(self.value) if isinstance(self.value, str) else msgspec.json.encode(self.value).decode()
             )

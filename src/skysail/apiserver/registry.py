@@ -234,7 +234,7 @@ class Registry:
         def name_check(name: str) -> tuple[str, ...]:
             return tuple(strategy.name_errors(name, False))
 
-        errors = object_meta(obj["metadata"], handle.resource.namespaced, name_check)
+        errors = object_meta(obj["metadata"], handle.resource.namespaced, name_check, core=not handle.resource.custom)
         return [*errors, *strategy.validate_create(obj)]
 
     def _exists(self, handle: Handle, existing: Record, *, generated: bool) -> AlreadyExists:
@@ -294,7 +294,8 @@ class Registry:
         _set_generation(new, old)
         strategy.prepare_update(new, old, ctx)
         lifecycle.carry_over(new, old)
-        self.raise_invalid(handle, new, [*update_errors(new, old), *strategy.validate_update(new, old)])
+        errors = update_errors(new, old, core=not resource.custom)
+        self.raise_invalid(handle, new, [*errors, *strategy.validate_update(new, old)])
         ctx.warnings.extend(strategy.warnings(new, old, ctx))
         lifecycle.keep_managed_times(new, old)
         check("UPDATE", resource, new, old, ctx)
@@ -455,10 +456,9 @@ class Registry:
             raise invalid_object(resource.group, resource.kind, obj["metadata"].get("name") or "", errors)
 
 
-def update_errors(new: Raw, old: Raw) -> Sequence[FieldError]:
-    """What is wrong with a change of metadata; said twice, as upstream's generic and kind's own checks both find it."""
-    errors = object_meta_update(new["metadata"], old["metadata"])
-    return [*errors, *errors]
+def update_errors(new: Raw, old: Raw, *, core: bool = True) -> Sequence[FieldError]:
+    """What is wrong with a change of metadata; `core` tells built-in kinds from custom ones."""
+    return object_meta_update(new["metadata"], old["metadata"], core=core)
 
 
 def _set_generation(new: Raw, old: Raw) -> None:

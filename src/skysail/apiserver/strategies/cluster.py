@@ -3,10 +3,10 @@
 Source: pkg/registry/core/*/strategy.go, v1.36.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from skysail.api.raw import Raw
-from skysail.apiserver.contract import FieldError, RequestContext
+from skysail.apiserver.contract import RequestContext
 from skysail.apiserver.strategies.generic import GenericStrategy, keep, text_at
 from skysail.apiserver.validation.field import same
 
@@ -128,10 +128,6 @@ class EventStrategy(GenericStrategy):
 
     def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
         """Taken as it is."""
-
-    def validate_update(self, new: Raw, old: Raw) -> Sequence[FieldError]:
-        """The change alone."""
-        return self.rules.validate_update(new, old)
 
     def selectable_fields(self, obj: Raw) -> Mapping[str, str]:
         """By the object an event is about, and by who reported it; under the names of both groups."""

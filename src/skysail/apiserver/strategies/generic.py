@@ -38,7 +38,8 @@ class Rules:
         returns_deleted: DELETE answers with the object.
         defaults: Fills in what was left out.
         validate: Checks a new object, and the new state of a changed one.
-        validate_update: Checks the change alone; `validate` has run by then.
+        validate_update: Checks the change; `validate` has run by then.
+        revalidate: Whether `validate` runs on an update too; False where `validate_update` does everything.
         fields: Field selector to the path of its value.
     """
 
@@ -52,6 +53,7 @@ class Rules:
     defaults: Callable[[Raw], None] = _nothing
     validate: Callable[[Raw], Errors] = _fine
     validate_update: Callable[[Raw, Raw], Errors] = _fine_update
+    revalidate: bool = True
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -105,7 +107,8 @@ class GenericStrategy:
 
     def validate_update(self, new: Raw, old: Raw) -> Sequence[FieldError]:
         """All broken rules of the new state, then of the change."""
-        return self.rules.validate(new) + self.rules.validate_update(new, old)
+        rules = self.rules
+        return (rules.validate(new) if rules.revalidate else []) + rules.validate_update(new, old)
 
     def warnings(self, new: Raw, old: Raw | None, ctx: RequestContext) -> Sequence[str]:
         """Nothing to warn of."""

@@ -6,7 +6,7 @@ Source: pkg/registry/core/pod/strategy.go, v1.36.
 from collections.abc import Mapping, Sequence
 
 from skysail.api.raw import Raw
-from skysail.apiserver.contract import DeleteOptions, FieldError, RequestContext
+from skysail.apiserver.contract import DeleteOptions, RequestContext
 from skysail.apiserver.strategies.generic import GenericStrategy, keep, text_at
 from skysail.apiserver.strategies.match_label_keys import merge_pod_affinity, merge_topology_spread
 from skysail.apiserver.validation.field import same
@@ -38,7 +38,7 @@ class PodStrategy(GenericStrategy):
                     "type": "PodScheduled",
                     "status": "False",
                     "lastProbeTime": None,
-                    "lastTransitionTime": None,
+                    "lastTransitionTime": ctx.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
                     "reason": "SchedulingGated",
                     "message": GATED_MESSAGE,
                 }
@@ -65,10 +65,6 @@ class PodStrategy(GenericStrategy):
                 f"a DNS label is recommended: [{' '.join(messages)}]"
             )
         return found
-
-    def validate_update(self, new: Raw, old: Raw) -> Sequence[FieldError]:
-        """Only the change: a stored spec is taken for valid."""
-        return self.rules.validate_update(new, old)
 
     def grace_period(self, obj: Raw, options: DeleteOptions, ctx: RequestContext) -> int | None:
         """What was asked for, else the pod's own; none for a pod that no node runs (any more)."""

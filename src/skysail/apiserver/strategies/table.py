@@ -24,7 +24,9 @@ from skysail.apiserver.strategies.workloads import (
     DeploymentStrategy,
     JobStrategy,
     PodControllerStrategy,
+    StatefulSetStrategy,
 )
+from skysail.apiserver.validation import apps, claims, cron_jobs, jobs
 from skysail.apiserver.validation.names import dns_label, path_segment
 from skysail.apiserver.validation.pod_update import pod_update
 from skysail.apiserver.validation.pods import pod_create
@@ -37,7 +39,9 @@ DEFAULT = GenericStrategy(Rules())
 
 _CORE: Mapping[str, GenericStrategy] = {
     "pods": PodStrategy(
-        Rules(returns_deleted=True, defaults=pods.pod, validate=pod_create, validate_update=pod_update)
+        Rules(
+            returns_deleted=True, defaults=pods.pod, validate=pod_create, validate_update=pod_update, revalidate=False
+        )
     ),
     "nodes": NodeStrategy(Rules(defaults=core.node, fields={"spec.unschedulable": ("spec", "unschedulable")})),
     "namespaces": NamespaceStrategy(
@@ -57,7 +61,7 @@ _CORE: Mapping[str, GenericStrategy] = {
             fields={"spec.clusterIP": ("spec", "clusterIP"), "spec.type": ("spec", "type")},
         )
     ),
-    "events": EventStrategy(Rules(create_on_update=True, defaults=core.event)),
+    "events": EventStrategy(Rules(create_on_update=True, defaults=core.event, revalidate=False)),
     "configmaps": GenericStrategy(Rules()),
     "secrets": GenericStrategy(Rules(defaults=core.secret, fields={"type": ("type",)})),
     "serviceaccounts": GenericStrategy(Rules(returns_deleted=True)),
@@ -73,6 +77,8 @@ _CORE: Mapping[str, GenericStrategy] = {
             first_status={"phase": "Pending"},
             returns_deleted=True,
             defaults=core.persistent_volume_claim,
+            validate=claims.claim,
+            validate_update=claims.claim_update,
             fields={"name": ("metadata", "name")},
         )
     ),
@@ -85,28 +91,43 @@ _CORE: Mapping[str, GenericStrategy] = {
             first_status={"replicas": 0},
             generation=_SPEC,
             defaults=workloads.replication_controller,
+            validate=apps.replication_controller,
             fields=_STATUS_REPLICAS,
         )
     ),
 }
 
 _APPS: Mapping[str, GenericStrategy] = {
-    "deployments": DeploymentStrategy(Rules(status=True, generation=_SPEC, defaults=workloads.deployment)),
+    "deployments": DeploymentStrategy(
+        Rules(
+            status=True,
+            generation=_SPEC,
+            defaults=workloads.deployment,
+            validate=apps.deployment,
+            validate_update=apps.selector_is_fixed,
+        )
+    ),
     "replicasets": PodControllerStrategy(
         Rules(
             status=True,
             first_status={"replicas": 0},
             generation=_SPEC,
             defaults=workloads.replica_set,
+            validate=apps.replica_set,
+            validate_update=apps.selector_is_fixed,
             fields=_STATUS_REPLICAS,
         )
     ),
-    "statefulsets": GenericStrategy(
+    "statefulsets": StatefulSetStrategy(
         Rules(
+            name_check=dns_label,
             status=True,
             first_status={"replicas": 0, "availableReplicas": 0},
             generation=_SPEC,
             defaults=workloads.stateful_set,
+            validate=apps.stateful_set,
+            validate_update=apps.stateful_set_update,
+            revalidate=False,
         )
     ),
     "daemonsets": DaemonSetStrategy(
@@ -117,9 +138,19 @@ _APPS: Mapping[str, GenericStrategy] = {
             },
             generation=_SPEC,
             defaults=workloads.daemon_set,
+            validate=apps.daemon_set,
+            validate_update=apps.daemon_set_update,
+            revalidate=False,
         )
     ),
-    "controllerrevisions": GenericStrategy(Rules(defaults=workloads.controller_revision)),
+    "controllerrevisions": GenericStrategy(
+        Rules(
+            defaults=workloads.controller_revision,
+            validate=apps.controller_revision,
+            validate_update=apps.controller_revision_update,
+            revalidate=False,
+        )
+    ),
 }  # fmt: skip
 
 _BATCH: Mapping[str, GenericStrategy] = {
@@ -128,10 +159,22 @@ _BATCH: Mapping[str, GenericStrategy] = {
             status=True,
             generation=_SPEC,
             defaults=workloads.job,
+            validate=jobs.job,
+            validate_update=jobs.job_update,
+            revalidate=False,
             fields={"status.successful": ("status", "succeeded")},
         )
     ),
-    "cronjobs": PodControllerStrategy(Rules(status=True, generation=_SPEC, defaults=workloads.cron_job)),
+    "cronjobs": PodControllerStrategy(
+        Rules(
+            status=True,
+            generation=_SPEC,
+            defaults=workloads.cron_job,
+            validate=cron_jobs.cron_job,
+            validate_update=cron_jobs.cron_job_update,
+            revalidate=False,
+        )
+    ),
 }
 
 _WEBHOOKS = ("webhooks",)

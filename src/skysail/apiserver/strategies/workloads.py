@@ -50,6 +50,29 @@ class DeploymentStrategy(PodControllerStrategy):
         new["metadata"]["generation"] = generation
 
 
+class StatefulSetStrategy(GenericStrategy):
+    """Knows `maxUnavailable` only behind a gate that is off."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Drop what the gate hides."""
+        super().prepare_create(obj, ctx)
+        _drop_max_unavailable(obj, {})
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Drop what the gate hides, unless it was there."""
+        _drop_max_unavailable(new, old)
+        super().prepare_update(new, old, ctx)
+
+
+def _drop_max_unavailable(new: Raw, old: Raw) -> None:
+    def rolling_update(obj: Raw) -> Raw:
+        block: Raw = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
+        return block
+
+    if rolling_update(old).get("maxUnavailable") is None:
+        rolling_update(new).pop("maxUnavailable", None)
+
+
 class DaemonSetStrategy(GenericStrategy):
     """Keeps the template's own generation in an annotation."""
 

@@ -14,6 +14,8 @@ from skysail.apiserver.subresources.status import (
     PodStatusView,
     StatusView,
 )
+from skysail.apiserver.validation import apps_status
+from skysail.apiserver.validation.job_status import job_status_update
 from skysail.apiserver.validation.pod_status import pod_status_update
 from skysail.apiserver.validation.pod_update import ephemeral_containers_update, resize
 
@@ -30,7 +32,12 @@ _VIEWS: Mapping[Key, View] = {
     ("", "pods", "ephemeralcontainers"): EphemeralContainersView(ephemeral_containers_update),
     ("", "pods", "resize"): ResizeView(resize),
     ("", "namespaces", "finalize"): FinalizeView(),
-    ("apps", "deployments", "status"): StatusView(kept_metadata=("labels",)),
+    ("apps", "deployments", "status"): StatusView(apps_status.deployment, kept_metadata=("labels",)),
+    ("apps", "replicasets", "status"): StatusView(apps_status.replica_set),
+    ("apps", "statefulsets", "status"): StatusView(apps_status.stateful_set),
+    ("apps", "daemonsets", "status"): StatusView(apps_status.daemon_set),
+    ("", "replicationcontrollers", "status"): StatusView(apps_status.replication_controller),
+    ("batch", "jobs", "status"): StatusView(job_status_update),
     ("storage.k8s.io", "volumeattachments", "status"): _ONLY_STATUS,
     ("resource.k8s.io", "resourceclaims", "status"): _ONLY_STATUS,
     ("resource.k8s.io", "devicetaintrules", "status"): _ONLY_STATUS,
