@@ -7,6 +7,7 @@ import msgspec
 
 from skysail.api.ports import Request, Response
 from skysail.apiserver.discovery import Discovery
+from skysail.apiserver.openapi import OpenAPI
 from skysail.apiserver.requests import Query
 from skysail.apiserver.schema import Schema
 from skysail.apiserver.status import JSON_HEADERS, method_not_allowed
@@ -40,6 +41,7 @@ class Documents:
 
     def __init__(self, schema: Schema) -> None:
         self.discovery = Discovery(schema)
+        self.openapi = OpenAPI(schema)
 
     def find(self, request: Request) -> Response | None:
         """The document a path names, or None when it names none.
@@ -54,6 +56,8 @@ class Documents:
             return Response(200, JSON_HEADERS, msgspec.json.encode(VERSION))
         if parts[0] in _HEALTH and len(parts) <= 2:
             return self._health(parts, Query(request.query))
+        if parts[0] == "openapi":
+            return self.openapi.answer(request.path, dict(request.query), request.headers)
         if len(parts) > 3:
             return None
         document = self._root() if parts == [""] else self.discovery.answer(request.path, request.headers)

@@ -81,7 +81,11 @@ def update(
         return
     before = zero_object(info) if live is None else _without_managers(live)
     who = manager_id(manager, "Update", api_version, subresource)
-    _track(managers, who, compare(before, new, structure_of(info)), Entry(FieldSet(), api_version, time_text(now)))
+    entry = Entry(FieldSet(), api_version, time_text(now))
+    if subresource == "scale":
+        # Upstream maps these entries from the Scale to its parent, and loses their time on the way.
+        entry.time = managers[who].time if who in managers else None
+    _track(managers, who, compare(before, new, structure_of(info)), entry)
     cap_update_managers(managers)
     if managers:
         new["metadata"]["managedFields"] = encode_managers(managers)

@@ -79,10 +79,12 @@ class Schema:
         generation: Goes up with every `add` and `remove`.
         types: By definition name.
         builtin_versions: `(group, version)` in the order in which discovery lists them; ("", "v1") first.
+        digest: Of the packaged data.
     """
 
-    def __init__(self, data: _Data) -> None:
+    def __init__(self, data: _Data, digest: str = "") -> None:
         self.generation = 0
+        self.digest = digest
         self.types = TypeTable(data.types)
         self.builtin_versions = data.groups
         self._known = {(row.group, row.version, row.resource): row for row in data.resources}
@@ -167,8 +169,10 @@ def storage_version_hash(resource: ResourceInfo) -> str:
 
 
 @cache
-def _decoded() -> bytes:
-    return files("skysail.apiserver.schema").joinpath("data", DATA).read_bytes()
+def _packaged() -> tuple[bytes, str]:
+    """The data, and its digest."""
+    data = files("skysail.apiserver.schema").joinpath("data", DATA).read_bytes()
+    return data, hashlib.sha256(data).hexdigest()
 
 
 def load(enable: Iterable[tuple[str, str]] = ()) -> Schema:
@@ -179,7 +183,8 @@ def load(enable: Iterable[tuple[str, str]] = ()) -> Schema:
 
     Cost: about 10 ms.
     """
-    data = msgspec.json.decode(_decoded(), type=_Data)
+    text, digest = _packaged()
+    data = msgspec.json.decode(text, type=_Data)
     wanted = set(enable)
     for row in data.resources:
         row.served = row.served or (row.group, row.version) in wanted
@@ -187,4 +192,4 @@ def load(enable: Iterable[tuple[str, str]] = ()) -> Schema:
         dict.fromkeys((row.group, row.version) for row in data.resources if (row.group, row.version) in wanted)
     )
     data.groups = (*data.groups, *(pair for pair in extra if pair not in data.groups))
-    return Schema(data)
+    return Schema(data, digest)

@@ -32,11 +32,13 @@ def as_table(
         The Table, without list metadata.
     """
     columns, rows = _custom(resource, objects, now) if resource.custom else _builtin(resource, objects, now)
+    # Upstream's generic convertor starts from no rows at all, the printers from an empty list.
+    unprinted = not resource.custom and (resource.group, resource.resource) not in PRINTERS
     for row, obj in zip(rows, objects, strict=True):
         row["object"] = _carried(obj, include_object, version)
     return {
         "kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": {}, "columnDefinitions": columns,
-        "rows": rows,
+        "rows": None if unprinted and not rows else rows,
     }  # fmt: skip
 
 
