@@ -374,6 +374,12 @@ def test_a_spoiled_document_is_shown_whole() -> None:
     assert caught.value.status.details.causes[0].field == "patch"
 
 
+def test_a_quantity_in_a_patch_may_be_a_number() -> None:
+    document = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": 0.1, "memory": 1}}}]}}
+    obj, _ = patches.check_patched(document, known("v1", "Pod"), "Strict", findings=[])
+    assert obj["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m", "memory": "1"}
+
+
 def test_a_strategic_patch_is_shown_as_go_shows_maps() -> None:
     with pytest.raises(Invalid, match=re.escape('"map[data:str]": cannot restore map from string')):
         patches.check_patched(

@@ -106,7 +106,7 @@ def decode_body(
 def _read(
     value: Raw, text: bytes, info: TypeInfo, found: Kind, expected: Kind, validation: str, strict: list[str]
 ) -> tuple[Raw, list[str]]:
-    notes = Notes()
+    notes = Notes(spelled=bool(text))
     try:
         out = reader_of(info)(value, notes)
         odd = notes.unknown or (text and _may_repeat(text, notes.keys))

@@ -23,6 +23,7 @@ from skysail.apiserver.decoding.scalars import (
     canonical_quantity,
     canonical_time,
 )
+from skysail.apiserver.go_values import print_float
 from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo, made_from
 
 Value = object
@@ -42,13 +43,16 @@ class Notes:
     Attributes:
         keys: How many members all objects together have.
         unknown: Whether any field was unknown.
+        spelled: Whether the text is at hand, so that a quantity written as a number can be read from its spelling;
+            else the number is taken.
     """
 
-    __slots__ = ("keys", "unknown")
+    __slots__ = ("keys", "spelled", "unknown")
 
-    def __init__(self) -> None:
+    def __init__(self, *, spelled: bool = False) -> None:
         self.keys = 0
         self.unknown = False
+        self.spelled = spelled
 
 
 class _Drop:
@@ -302,10 +306,11 @@ def _read_raw(value: Value, notes: Notes) -> Value:
     return value
 
 
-def _read_quantity(value: Value, _: Notes) -> Value:
-    # A float's spelling is lost here; `diagnosis` reads it from the text.
+def _read_quantity(value: Value, notes: Notes) -> Value:
     if type(value) is int:
         value = str(value)
+    elif isinstance(value, float) and not notes.spelled:
+        value = print_float(value)
     if type(value) is not str:
         raise Surprise
     try:
