@@ -15,7 +15,7 @@ from skysail.api.core import Pod
 from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
-from skysail.scheduler.framework.codes import ScoreArray
+from skysail.scheduler.framework.codes import Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
@@ -173,11 +173,16 @@ def run_scores(steps: Iterable[ScoreStep], state: CycleState, pod: Pod, table: N
         PluginFailed: A plugin raised, failed, or scored out of range.
     """
     scores = []
+    # Reading whole columns and picking is quicker than picking from every column, once most rows are wanted.
+    whole = len(rows) * 2 > table.size
     totals: ScoreArray = np.zeros(len(rows), dtype=np.int64)
     for step in steps:
         if step.name in state.skip_score_plugins:
             continue
-        raw = step.ask(state, pod, table, rows)
+        if whole and not step.simple and step.reads is not Reads.GLOBAL:
+            raw = step.ask(state, pod, table, table.all_rows)[rows]
+        else:
+            raw = step.ask(state, pod, table, rows)
         low, high = (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
         normalized = step.normalize(state, raw, low, high)
         step.check(normalized)

@@ -20,6 +20,7 @@ from skysail.scheduler.framework.status import SUCCESS, Status
 from skysail.scheduler.framework.steps import FilterStep, Mask
 
 UNKNOWN = np.uint16(0xFFFF)
+_ROW, _NODES = Reads.ROW, Reads.NODES
 FULL_SHARE = 4
 """When more than a quarter of all rows changed, all are asked again."""
 
@@ -58,9 +59,9 @@ class Changes:
 
     def concern(self, reads: Reads, table: NodeTable) -> Rows | None:
         """The rows about which a plugin that reads this must be asked again."""
-        if reads is Reads.ROW:
+        if reads is _ROW:
             return self.rows
-        if reads is Reads.NODES and self.node_rows is not None:
+        if self.node_rows is not None and reads is _NODES:
             return table.all_rows
         return self.node_rows
 

@@ -64,6 +64,8 @@ class SignatureEntry:
     def __init__(self, framework: Framework, table: NodeTable, pod_info: PodInfo) -> None:
         self._framework = framework
         self._table = table
+        self.last_used = 0
+        """The end of the table's log at the last attempt."""
         self.base = CycleState(pod_info)
         self.pre_filter: list[PreFilterAnswer] = []
         skipped: set[str] = set()
@@ -124,12 +126,13 @@ class IncrementalEvaluator:
         self._pod = pod_info.pod
         self._entries = _entries(framework, table)
         self._signature = framework.sign(pod_info)
-        entry = self._entries.pop(self._signature, None)
+        entry = self._entries.get(self._signature)
         if entry is None:
             entry = SignatureEntry(framework, table, pod_info)
             if len(self._entries) >= MAX_SIGNATURES:
-                del self._entries[next(iter(self._entries))]
-        self._entries[self._signature] = entry
+                del self._entries[min(self._entries, key=lambda signature: self._entries[signature].last_used)]
+            self._entries[self._signature] = entry
+        entry.last_used = table.log.end
         self._entry = entry
         self._usual: Mask = np.zeros(0, dtype=np.bool_)
         self.state = entry.base.fork(pod_info)
@@ -224,7 +227,7 @@ _ALL_WELL = PreFilterOutcome(SUCCESS)
 
 
 def _entries(framework: Framework, table: NodeTable) -> dict[Hashable, SignatureEntry]:
-    """The table's entries for a profile, least recently used first."""
+    """The table's entries for a profile."""
     kept = table.memo.get(framework)
     if kept is None:
         kept = table.memo[framework] = {}

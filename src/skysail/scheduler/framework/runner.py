@@ -83,7 +83,7 @@ class Framework:
         self.post_bind = self._at("post_bind", PostBind)
         evaluated = {plugin.name: plugin for point in _EVALUATED for plugin in points.get(point, ())}
         shared = [plugin for plugin in evaluated.values() if reads_of(plugin) is not Reads.GLOBAL]
-        self._signers = tuple((plugin.name, signer_of(plugin)) for plugin in shared)
+        self._signers = tuple(signer_of(plugin) for plugin in shared)
 
     def _at(self, point: str, protocol: type[T]) -> tuple[T, ...]:
         return tuple(_as(plugin, protocol, point) for plugin in self._points.get(point, ()))
@@ -116,7 +116,10 @@ class Framework:
         Raises:
             PluginFailed: A plugin could not sign.
         """
-        return tuple([contained(name, "signing a pod", sign, pod) for name, sign in self._signers])
+        return contained("", "signing a pod", self._sign, pod)
+
+    def _sign(self, pod: PodInfo) -> Hashable:
+        return tuple([sign(pod) for sign in self._signers])
 
     # -- before the queue ------------------------------------------------------------------------------------------
 

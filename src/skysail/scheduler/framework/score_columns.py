@@ -119,7 +119,7 @@ class ScoreColumns:
         return self._ranked[:size] if passing is usual else self._total[:size]
 
     def _add_up(self, rows: Rows, usual: Mask) -> None:
-        total = self._sum[rows]
+        total: TotalArray = self._sum[rows]
         if self._node_sum is not None:
             total = total + self._node_sum[rows]
         same = 0

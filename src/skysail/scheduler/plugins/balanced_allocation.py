@@ -80,9 +80,8 @@ class NodeResourcesBalancedAllocation:
         after = balance(table, rows, wanted.resources, wanted.needs)
         if not self.compares:
             return after
-        after += HALF
-        after -= _balance_now(table, wanted.resources)[rows]
-        after //= 2
+        after += _margin_now(table, wanted.resources)[rows]
+        after >>= 1
         after += HALF
         return after
 
@@ -143,8 +142,8 @@ def _half_difference(shares: Fractions, counts: npt.NDArray[np.bool_]) -> Fracti
     return difference
 
 
-class _BalanceNow:
-    """How balanced each node is at the moment: the same for every pod, so kept beside the table."""
+class _MarginNow:
+    """50 minus the balance of each node at the moment: the same for every pod, so kept beside the table."""
 
     __slots__ = ("position", "values")
 
@@ -153,22 +152,22 @@ class _BalanceNow:
         self.position = -1
 
 
-def _balance_now(table: NodeTable, resources: tuple[str, ...]) -> IntColumn:
+def _margin_now(table: NodeTable, resources: tuple[str, ...]) -> IntColumn:
     key = ("balance", resources)
     kept = table.memo.get(key)
-    if not isinstance(kept, _BalanceNow) or len(kept.values) != table.capacity:
-        kept = table.memo[key] = _BalanceNow(table.capacity)
+    if not isinstance(kept, _MarginNow) or len(kept.values) != table.capacity:
+        kept = table.memo[key] = _MarginNow(table.capacity)
     if kept.position == table.log.end:
         return kept.values
     changed = table.log.since(kept.position)
     if changed is None or len(changed) > table.size // 4:
-        kept.values[: table.size] = balance(table, table.all_rows, resources, None)
+        kept.values[: table.size] = HALF - balance(table, table.all_rows, resources, None)
     elif len(changed) <= FEW and len(resources) == 2:
         for row in changed:
-            kept.values[row] = _balance_of(table.infos[row], *resources)
+            kept.values[row] = HALF - _balance_of(table.infos[row], *resources)
     else:
         rows = np.array(changed, dtype=np.intp)
-        kept.values[rows] = balance(table, rows, resources, None)
+        kept.values[rows] = HALF - balance(table, rows, resources, None)
     kept.position = table.log.end
     return kept.values
 

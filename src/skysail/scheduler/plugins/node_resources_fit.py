@@ -38,9 +38,11 @@ class FitRequest:
     Attributes:
         needs: Resource and amount above 0, in the order in which reasons are given: cpu, memory, ephemeral storage,
             then scalar resources by name; `pods` comes first and is always 1.
+        amounts: (n_needs, 1) int64, the amounts alone.
     """
 
     needs: tuple[Need, ...]
+    amounts: IntMatrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ class NodeResourcesFit:
             for name, amount in requests.items()
             if amount and name not in CORE and not self._is_ignored(name)
         )
-        state.write(FIT, FitRequest(tuple(needs)))
+        amounts = np.array([amount for _, amount in needs], dtype=np.int64)[:, None]
+        state.write(FIT, FitRequest(tuple(needs), amounts))
         return SUCCESS, ALL_NODES
 
     def _is_ignored(self, name: str) -> bool:
@@ -103,7 +106,12 @@ class NodeResourcesFit:
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Codes:
         """Refuse where a resource is short; each distinct set of short resources is one status."""
-        needs = state.read(FIT).needs
+        request = state.read(FIT)
+        needs = request.needs
+        if not isinstance(rows, slice):
+            lines = tuple([table.amounts.line(name) for name, _ in needs])
+            if not (table.amounts.gather(table.amounts.free, lines, rows) < request.amounts).any():
+                return ALL_PASS
         pattern: npt.NDArray[np.int64] | None = None
         for place, (name, need) in enumerate(needs):
             line = table.amounts.line(name)
