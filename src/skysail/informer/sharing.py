@@ -64,26 +64,22 @@ def share_parts(fresh: msgspec.Struct, known: msgspec.Struct) -> None:
     """
     for field in fresh.__struct_fields__:
         mine, theirs = getattr(fresh, field), getattr(known, field)
-        if mine is theirs or not mine:
-            if mine == theirs and type(mine) is type(theirs):
-                force_setattr(fresh, field, theirs)
-        elif type(mine) is not type(theirs):
+        if mine is theirs:
             continue
-        elif mine == theirs:
+        if mine == theirs:
             force_setattr(fresh, field, theirs)
         elif isinstance(mine, msgspec.Struct):
-            share_parts(mine, theirs)
-        elif isinstance(mine, tuple):
+            if type(mine) is type(theirs):
+                share_parts(mine, theirs)
+        elif type(mine) is tuple and theirs:
             force_setattr(fresh, field, _share_items(mine, theirs))
 
 
 def _share_items(mine: tuple[object, ...], theirs: tuple[object, ...]) -> tuple[object, ...]:
     items = list(mine)
     for index, (item, known) in enumerate(zip(mine, theirs, strict=False)):
-        if type(item) is not type(known):
-            continue
         if item == known:
             items[index] = known
-        elif isinstance(item, msgspec.Struct) and isinstance(known, msgspec.Struct):
-            share_parts(item, known)
+        elif isinstance(item, msgspec.Struct) and type(item) is type(known):
+            share_parts(item, known)  # type: ignore[arg-type]
     return tuple(items)
