@@ -61,6 +61,13 @@ def start(tmp_path: Path, *args: str) -> Running:
     raise AssertionError(f"skysail up never became ready:\n{process.communicate()}")
 
 
+def kill(running: Running) -> None:
+    """End it as `kill -9` does."""
+    running.process.kill()
+    running.process.communicate(timeout=20)
+    assert running.process.returncode == -signal.SIGKILL
+
+
 def stop(running: Running) -> tuple[str, str]:
     """End it as Ctrl-C does; its standard output and error."""
     running.process.send_signal(signal.SIGINT)

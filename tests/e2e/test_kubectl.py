@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+
 from tests.e2e.running import KUBECTL, Running
 
 pytestmark = pytest.mark.kubectl
