@@ -15,6 +15,7 @@ def main() -> None:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     for name in chosen:
         print(f"== {name}", flush=True)
+        sys.argv = [name]
         importlib.import_module(f"bench.{name}").main()
         sys.stdout.flush()
 
