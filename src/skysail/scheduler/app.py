@@ -41,6 +41,7 @@ from skysail.scheduler.framework.plugin import Plugin
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.status import Status
 from skysail.scheduler.handlers import ClusterEventHandlers
+from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
 from skysail.scheduler.plugins.registry import REGISTRY
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
@@ -48,7 +49,6 @@ from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.status_writer import StatusWriter
 from skysail.scheduler.timers import FlushTimers
 from skysail.scheduler.waiting_pods import WaitingPods
-from skysail.scheduler.watchdog import Watchdog
 from skysail.scheduler.watching import ClusterWatch, wanted_events
 
 _log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Scheduler:
         self._now: Callable[[], float] = clock.monotonic
         self._alone = informers is None
         self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
-        self.watchdog = Watchdog(self._now, self.metrics)
+        self.instruments = Instruments(self._now, self.metrics)
         self._binder = (
             DryBinder()
             if options.dry_run
@@ -296,6 +296,7 @@ class Scheduler:
             {name: self._cycle_profile(profile) for name, profile in self.profiles.items()},
             cache=self.cache, snapshot=self.snapshot, queue=self.queue, failures=self._failures,
             attempts=self.attempts, clock=self._clock, now=self._now, metrics=self.metrics, writer=self._writer,
+            instruments=self.instruments,
         )  # fmt: skip
 
     def _cycle_profile(self, profile: Profile) -> CycleProfile:
@@ -324,9 +325,8 @@ class Scheduler:
 
     # -- asked by the parts -----------------------------------------------------------------------------------------
 
-    def _plugin_made(self, plugin: Plugin, name: str) -> None:
-        if name not in REGISTRY:
-            self.watchdog.watch(plugin)
+    def _plugin_made(self, plugin: Plugin, name: str, profile: str) -> None:
+        self.instruments.watch(plugin, profile, built_in=name in REGISTRY)
 
     def _activate(self, pods: Iterable[Pod]) -> None:
         self.queue.activate(pods, self._now())

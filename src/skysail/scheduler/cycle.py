@@ -49,6 +49,7 @@ from skysail.scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Code, Status
+from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SCHEDULED, SchedulerMetrics
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.status_writer import StatusWriter, Verdict
@@ -92,8 +93,8 @@ class SchedulingCycle:
         clock: Stamps records.
         now: Seconds on the queue's clock.
         metrics: Counts and measures.
+        instruments: Measures the plugins.
         writer: Writes nominations; None writes none.
-        spawn: Starts a binding cycle.
     """
 
     def __init__(
@@ -108,11 +109,12 @@ class SchedulingCycle:
         clock: Clock,
         now: Callable[[], float],
         metrics: SchedulerMetrics,
+        instruments: Instruments,
         writer: StatusWriter | None = None,
     ) -> None:
         self._profiles, self._cache, self._snapshot, self._queue = profiles, cache, snapshot, queue
         self._failures, self._attempts, self._clock = failures, attempts, clock
-        self._now, self._metrics, self._writer = now, metrics, writer
+        self._now, self._metrics, self._instruments, self._writer = now, metrics, instruments, writer
 
     def schedule_one(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> None:
         """Decide about one popped pod; a binding cycle goes on as a task of `group`."""
@@ -126,7 +128,9 @@ class SchedulingCycle:
             pod.metadata.namespace, pod.metadata.name, pod.metadata.uid,
             profile.framework.scheduler_name, info.attempts, self._clock.now(),
         )  # fmt: skip
+        self._instruments.begin()
         flight_or_failure = self._scheduling_cycle(profile, info, attempt, start)
+        self._instruments.end(profile.framework.scheduler_name)
         if isinstance(flight_or_failure, Failure):
             self._fail(profile, info, flight_or_failure, attempt, start)
         else:

@@ -212,7 +212,7 @@ def make_profile(
     resolved: ResolvedProfile,
     factories: PluginFactories,
     handle: SchedulerHandle,
-    made: Callable[[Plugin, str], None] = lambda plugin, name: None,
+    made: Callable[[Plugin, str, str], None] = lambda plugin, name, profile: None,
 ) -> Profile:
     """Make the plugins of a profile.
 
@@ -220,7 +220,7 @@ def make_profile(
         resolved: Which plugins, where.
         factories: How to make each.
         handle: What they get.
-        made: Told of each plugin made, with its name.
+        made: Told of each plugin made, with its name and its profile's.
 
     Raises:
         ConfigError: A plugin cannot be made.
@@ -233,7 +233,7 @@ def make_profile(
             )
         except PluginFailed as failure:
             raise ConfigError(str(failure), path=f"profile {resolved.scheduler_name}") from failure
-        made(plugins[name], name)
+        made(plugins[name], name, resolved.scheduler_name)
     points = {point: [plugins[name] for name in resolved.plugins.get(point, ())] for point in POINTS}
     try:
         framework = Framework(resolved.scheduler_name, points, resolved.weights)

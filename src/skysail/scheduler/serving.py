@@ -117,7 +117,7 @@ class _Answers:
         lines = ["[+]ping ok", f"[-]leaderElection failed: {stuck}" if stuck else "[+]leaderElection ok"]
         lines += [
             f"[!]plugin {call.plugin} held the loop for {call.seconds:.1f} s at {call.point}"
-            for call in self._scheduler.watchdog.slow_calls
+            for call in self._scheduler.instruments.slow_calls
         ]
         return _checks(request, lines, failed=bool(stuck))
 
