@@ -1,4 +1,4 @@
-"""A certificate authority of one's own, for `skysail up`: P-256 keys, made in memory, written where only the user reads.
+"""A certificate authority of one's own, for `skysail up`: P-256 keys, made in memory, for one run.
 
 Clients trust `ca` (it goes into their kubeconfig); the server shows `certificate` with `key`. Users authenticate by
 token: uvicorn shows no peer certificate.
