@@ -18,6 +18,7 @@ from skysail.api.ports import Clock
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
 from skysail.controller.lease import JITTER_FACTOR, LeaderElection, LeaseRecord, LeaseView
+from skysail.informer.supervisor import Failure, attempt
 
 _log = logging.getLogger(__name__)
 
@@ -89,16 +90,26 @@ class LeaderElector:
         await self._acquire()
         self._leading = True
         try:
-            async with asyncio.TaskGroup() as group:
-                renewing = group.create_task(self._renew())
-                await lead()
-                renewing.cancel()
-        except* LeadershipLost as lost:
-            raise LeadershipLost(str(lost.exceptions[0])) from None
+            lost, failure = await self._lead(lead)
         finally:
             self._leading = False
             if self.election.release_on_stop:
                 await self._release()
+        if lost is not None:
+            raise lost
+        if failure is not None:
+            raise failure.error
+
+    async def _lead(self, lead: Callable[[], Awaitable[None]]) -> tuple[LeadershipLost | None, Failure | None]:
+        """Lead until that ends, or the lease is lost; with what it ended."""
+        async with asyncio.TaskGroup() as group:
+            renewing = group.create_task(self._renew_until_lost())
+            leading = group.create_task(attempt(lead))
+            await asyncio.wait({renewing, leading}, return_when=asyncio.FIRST_COMPLETED)
+            renewing.cancel()
+            leading.cancel()
+        failure = None if leading.cancelled() else leading.result()
+        return None if renewing.cancelled() else renewing.result(), failure
 
     async def _acquire(self) -> None:
         _log.info("waiting for leader lease", extra={"lease": self._lease_name(), "identity": self.identity})
@@ -109,14 +120,14 @@ class LeaderElector:
         _log.info("became leader", extra={"lease": self._lease_name(), "identity": self.identity})
         self._report_leader()
 
-    async def _renew(self) -> None:
+    async def _renew_until_lost(self) -> LeadershipLost:
         while True:
             await asyncio.sleep(self.election.retry_seconds)
             try:
                 async with asyncio.timeout(self.election.renew_deadline_seconds):
                     await self._renew_once()
-            except TimeoutError as error:
-                raise LeadershipLost(f"lease {self._lease_name()} was not renewed in time") from error
+            except TimeoutError:
+                return LeadershipLost(f"lease {self._lease_name()} was not renewed in time")
             self._report_leader()
 
     async def _renew_once(self) -> None:

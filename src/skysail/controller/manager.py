@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from skysail.api.ports import Clock
 from skysail.client.api_client import ApiClient
 from skysail.controller.controller import Controller, Runtime
-from skysail.controller.leader_elector import LeaderElector
+from skysail.controller.leader_elector import LeaderElector, LeadershipLost
 from skysail.controller.lease import LeaderElection
 from skysail.controller.recorder import CoreEventRecorder
 from skysail.controller.run_loop import ReconcileMetrics, RunLoop
@@ -43,6 +43,7 @@ class ManagerSettings:
         identity: Unique among candidates for leadership.
         resync_seconds: Default resync period; 0 for none.
         stop_seconds: How long work in progress may take to end.
+        flush_seconds: How long the Events still queued may take to be written at the end.
         reflector: The informers' patience.
     """
 
@@ -50,6 +51,7 @@ class ManagerSettings:
     identity: str = "skysail"
     resync_seconds: float = 0.0
     stop_seconds: float = 10.0
+    flush_seconds: float = 2.0
     reflector: ReflectorSettings | None = None
 
 
@@ -131,9 +133,12 @@ class Manager:
             tasks += [foundation.create_task(recorder.run()) for recorder in self._recorders]
             if self._owns_informers:
                 tasks.append(foundation.create_task(self.informers.run()))
-            await self._lead()
+            lost = await self._lead()
+            await self._flush_events()
             for task in tasks:
                 task.cancel()
+        if lost is not None:
+            raise lost
 
     def stop(self) -> None:
         """Let `run` end: no new keys, work in progress ends within `stop_seconds`."""
@@ -172,22 +177,37 @@ class Manager:
         """Whether no key waits or is in work; delayed ones do not count."""
         return all(not (each.waiting or each.processing) for each in self.statistics().values())
 
-    async def _lead(self) -> None:
+    async def _lead(self) -> LeadershipLost | None:
+        """Work, as the elected leader if need be, until stopped; why, if that was for having lost the lead."""
         if self.elector is None:
             await self._work()
-            return
+            return None
         async with asyncio.TaskGroup() as group:
-            election = group.create_task(self.elector.run(self._work))
-            waiting = group.create_task(self._stop_waiting_for_lease(election))
-            try:
+            election = group.create_task(self._elect(self.elector))
+            stopping = group.create_task(self._stopping.wait())
+            await asyncio.wait({election, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not self.elector.is_leader:
+                election.cancel()
+            else:
                 await asyncio.wait({election})
-            finally:
-                waiting.cancel()
+            stopping.cancel()
+        return None if election.cancelled() else election.result()
 
-    async def _stop_waiting_for_lease(self, election: asyncio.Task[None]) -> None:
-        await self._stopping.wait()
-        if self.elector is not None and not self.elector.is_leader:
-            election.cancel()
+    async def _elect(self, elector: LeaderElector) -> LeadershipLost | None:
+        try:
+            await elector.run(self._work)
+        except LeadershipLost as lost:
+            return lost
+        return None
+
+    async def _flush_events(self) -> None:
+        """Give the Events of the last moments a moment to be written."""
+        try:
+            async with asyncio.timeout(self.settings.flush_seconds):
+                for recorder in self._recorders:
+                    await recorder.wait_written()
+        except TimeoutError:
+            _log.info("some events were not written before the end")
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -91,15 +91,22 @@ class _QueueingRecorder:
         self._queue: deque[Callable[[], Awaitable[None]]] = deque()
         self._wake = asyncio.Event()
         self._writing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._last_nanos = 0
 
     def __len__(self) -> int:
         """How many Events wait to be written or are being written."""
         return len(self._queue) + self._writing
 
+    async def wait_written(self) -> None:
+        """Wait until everything queued has been written or given up."""
+        await self._idle.wait()
+
     async def _run(self) -> None:
         while True:
             if not self._queue:
+                self._idle.set()
                 self._wake.clear()
                 await self._wake.wait()
             self._writing = True
@@ -128,6 +135,7 @@ class _QueueingRecorder:
             self.dropped += 1
             return
         self._queue.append(write)
+        self._idle.clear()
         self._wake.set()
 
     def _name_for(self, regarding: Reference) -> str:
