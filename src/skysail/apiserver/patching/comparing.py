@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from skysail.api.raw import Raw
 from skysail.apiserver.go_values import print_value, same
-from skysail.apiserver.patching.field_set import FieldSet, field_element, key_element, path_text, value_element
+from skysail.apiserver.patching.field_set import SELF, FieldSet, Tree, key_element, path_text, value_element
 from skysail.apiserver.patching.structure import Deduced, Leaf, Listing, Mapping, Node
 
 Value = object
@@ -18,6 +18,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
+DEDUCED = Deduced()
 
 
 class Comparison:
@@ -95,13 +96,18 @@ def compare(left: Value, right: Value, node: Node) -> Comparison:
 
 def _compare_maps(left: Value, right: Value, node: Node, out: Comparison) -> None:
     lefts, rights = (side if isinstance(side, dict) else {} for side in (left, right))
+    field = node.field if isinstance(node, Mapping) else _deduced
     for name, value in lefts.items():
-        below = node.field(name) if isinstance(node, Mapping) else node
-        _compare_member(field_element(name), value, rights.get(name, ABSENT), below or Deduced(), out)
+        other = rights.get(name, ABSENT)
+        if other is not value:
+            _compare_member("f:" + name, value, other, field(name) or DEDUCED, out)
     for name, value in rights.items():
         if name not in lefts:
-            below = node.field(name) if isinstance(node, Mapping) else node
-            _compare_member(field_element(name), ABSENT, value, below or Deduced(), out)
+            _compare_member("f:" + name, ABSENT, value, field(name) or DEDUCED, out)
+
+
+def _deduced(_: str) -> Node:
+    return DEDUCED
 
 
 def _compare_lists(left: Value, right: Value, node: Listing, out: Comparison) -> None:
@@ -113,28 +119,26 @@ def _compare_lists(left: Value, right: Value, node: Listing, out: Comparison) ->
             _compare_member(element, *pair, node.items, out)
         elif len(ours) >= 2 and len(theirs) >= 2:
             if not same(ours, theirs):
-                out.modified.members.add(element)
+                out.modified.add(element)
         elif len(ours) >= 2:
             if theirs:
                 _compare_member(element, ABSENT, theirs[0], node.items, out)
-            out.removed.members.add(element)
+            out.removed.add(element)
         else:
             if ours:
                 _compare_member(element, ours[0], ABSENT, node.items, out)
-            out.added.members.add(element)
+            out.added.add(element)
 
 
 def _compare_member(element: str, left: Value, right: Value, node: Node, out: Comparison) -> None:
     if left is ABSENT:
-        out.added.members.add(element)
-        out.added.attach(element, everything_below(right, node))
+        out.added.tree[element] = wholly(right, node)
     elif right is ABSENT:
-        out.removed.members.add(element)
-        out.removed.attach(element, everything_below(left, node))
-    elif left == right and (isinstance(node, Leaf | Mapping | Listing) or same(left, right)):
+        out.removed.tree[element] = wholly(left, node)
+    elif left == right and (node is not DEDUCED or same(left, right)):
         return
     elif _is_leaf(left, right, node):
-        out.modified.members.add(element)
+        out.modified.add(element)
     else:
         out.attach(element, compare(left, right, node))
 
@@ -148,19 +152,20 @@ def _is_leaf(left: Value, right: Value, node: Node) -> bool:
     return not (isinstance(left, dict) and isinstance(right, dict))
 
 
-def everything_below(value: Value, node: Node) -> FieldSet:
-    """All paths under a value that is wholly new, or wholly gone."""
-    out = FieldSet()
-    if isinstance(value, dict) and not isinstance(node, Leaf | Listing) and not getattr(node, "atomic", False):
+def wholly(value: Value, node: Node) -> Tree:
+    """A value that is wholly new, or wholly gone, as what stands under its element: itself and all paths below."""
+    out: Tree = {}
+    if isinstance(value, dict):
+        if isinstance(node, Leaf | Listing) or not value or (isinstance(node, Mapping) and node.atomic):
+            return out
+        out[SELF] = {}
+        field = node.field if isinstance(node, Mapping) else _deduced
         for name, item in value.items():
-            below = node.field(name) if isinstance(node, Mapping) else node
-            out.members.add(field_element(name))
-            out.attach(field_element(name), everything_below(item, below or Deduced()))
-    elif isinstance(value, list) and isinstance(node, Listing) and not node.atomic:
+            out["f:" + name] = wholly(item, field(name) or DEDUCED) if isinstance(item, dict | list) else {}
+    elif isinstance(value, list) and value and isinstance(node, Listing) and not node.atomic:
+        out[SELF] = {}
         for element, items in items_by_element(value, node).items():
-            out.members.add(element)
-            if len(items) == 1:
-                out.attach(element, everything_below(items[0], node.items))
+            out[element] = wholly(items[0], node.items) if len(items) == 1 else {}
     return out
 
 
@@ -170,12 +175,12 @@ def to_field_set(value: Value, node: Node) -> FieldSet:
     if isinstance(value, dict) and isinstance(node, Mapping | Deduced):
         for name, item in value.items():
             declared = isinstance(node, Mapping) and node.declares(name)
-            below = (node.field(name) if isinstance(node, Mapping) else node) or Deduced()
-            _own(out, field_element(name), item, below, itself=not declared or item is None or item == {})
+            below = (node.field(name) if isinstance(node, Mapping) else node) or DEDUCED
+            _own(out, "f:" + name, item, below, itself=not declared or item is None or item == {})
     elif isinstance(value, list) and isinstance(node, Listing):
         for element, items in items_by_element(value, node).items():
             if len(items) > 1:
-                out.members.add(element)
+                out.add(element)
             else:
                 _own(out, element, items[0], node.items, itself=True)
     return out
@@ -186,7 +191,7 @@ def _own(out: FieldSet, element: str, value: Value, node: Node, *, itself: bool)
     if isinstance(node, Deduced):
         atomic = not isinstance(value, dict)
     if itself or atomic:
-        out.members.add(element)
+        out.add(element)
     if not atomic:
         out.attach(element, to_field_set(value, node))
 
@@ -194,19 +199,22 @@ def _own(out: FieldSet, element: str, value: Value, node: Node, *, itself: bool)
 def with_named_fields(paths: FieldSet, node: Node | None) -> FieldSet:
     """The same paths and every declared field on the way to them."""
     out = FieldSet()
-    out.members = set(paths.members)
-    for element, below in paths.children.items():
-        child: Node | None = None
-        if element.startswith("f:") and isinstance(node, Mapping):
-            child = node.field(element[2:])
-            if node.declares(element[2:]):
-                out.members.add(element)
-        elif element.startswith("f:") and isinstance(node, Deduced):
-            child = node
-        elif element.startswith("k:") and isinstance(node, Listing):
-            child = node.items
-        out.children[element] = with_named_fields(below, child)
+    for element in paths.tree:
+        if element == SELF:
+            continue
+        below = paths.below(element)
+        declared = element.startswith("f:") and isinstance(node, Mapping) and node.declares(element[2:])
+        if paths.holds(element) or (below is not None and declared):
+            out.add(element)
+        if below is not None:
+            out.attach(element, with_named_fields(below, _child(element, node)))
     return out
+
+
+def _child(element: str, node: Node | None) -> Node | None:
+    if element.startswith("f:"):
+        return node.field(element[2:]) if isinstance(node, Mapping) else node if isinstance(node, Deduced) else None
+    return node.items if element.startswith("k:") and isinstance(node, Listing) else None
 
 
 def mistakes(value: Value, node: Node, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -223,9 +231,9 @@ def mistakes(value: Value, node: Node, path: tuple[str, ...] = ()) -> Iterator[s
         for name, item in value.items():
             below = node.field(name)
             if below is None:
-                yield _mistake((*path, field_element(name)), "field not declared in schema")
+                yield _mistake((*path, "f:" + name), "field not declared in schema")
                 return
-            yield from mistakes(item, below, (*path, field_element(name)))
+            yield from mistakes(item, below, (*path, "f:" + name))
     elif not isinstance(value, list):
         yield _mistake(path, f"expected list, got {_shown(value)}")
     else:

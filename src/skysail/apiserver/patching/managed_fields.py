@@ -38,7 +38,7 @@ from skysail.apiserver.patching.managers import (
 )
 from skysail.apiserver.patching.merging import merge, remove
 from skysail.apiserver.patching.structure import Node, structure_of
-from skysail.apiserver.schema import TypeInfo
+from skysail.apiserver.schema import TypeInfo, made_from
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -79,7 +79,7 @@ def update(
     managers = _known_managers(live, given, through_subresource=bool(subresource))
     if not managers and live is not None:
         return
-    before = zero_object(info) if live is None else _without_managers(live)
+    before = _blank(info) if live is None else _without_managers(live)
     who = manager_id(manager, "Update", api_version, subresource)
     entry = Entry(FieldSet(), api_version, time_text(now))
     if subresource == "scale":
@@ -91,6 +91,14 @@ def update(
         new["metadata"]["managedFields"] = encode_managers(managers)
 
 
+def _blank(info: TypeInfo) -> Raw:
+    """The empty object of a type, made once; nobody alters it."""
+    blanks = made_from(info, "blank objects", dict[str, Raw])
+    if info.name not in blanks:
+        blanks[info.name] = zero_object(info)
+    return blanks[info.name]
+
+
 def _known_managers(live: Raw | None, given: object, *, through_subresource: bool) -> Managers:
     before = live["metadata"].get("managedFields") if live is not None else None
     if not through_subresource:
@@ -98,7 +106,7 @@ def _known_managers(live: Raw | None, given: object, *, through_subresource: boo
             return {}
         if sent := decode_managers(given):
             return sent
-    return decode_managers(before) or {}
+    return decode_managers(before, trusted=True) or {}
 
 
 def _without_managers(obj: Raw) -> Raw:
@@ -121,7 +129,7 @@ def _track(managers: Managers, who: ManagerId, change: Comparison, entry: Entry)
 def _take_away(managers: Managers, taken: FieldSet, removed: FieldSet, besides: ManagerId | None = None) -> None:
     for who, entry in list(managers.items()):
         if who != besides:
-            entry.fields = entry.fields.difference(entry.fields.intersection(taken)).difference(removed)
+            entry.fields = entry.fields.difference(taken).difference(removed)
         if entry.fields.empty:
             del managers[who]
 
@@ -213,7 +221,8 @@ class _Apply:
         self.manager, self.who = manager, manager_id(manager, "Apply", self.api_version, subresource)
         empty = {"kind": applied["kind"], "apiVersion": self.api_version, **zero_object(info)}
         self.live = empty if live is None else _without_managers(live)
-        self.managers = decode_managers(live["metadata"].get("managedFields") if live is not None else None) or {}
+        stored = live["metadata"].get("managedFields") if live is not None else None
+        self.managers = decode_managers(stored, trusted=True) or {}
         if not self.managers and live is not None:
             owner = manager_id(BEFORE_FIRST_APPLY, "Update", self.api_version, subresource)
             change = compare(zero_object(info), self.live, self.node)

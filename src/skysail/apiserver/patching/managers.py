@@ -69,8 +69,8 @@ def manager_id(manager: str, operation: str, api_version: str, subresource: str)
     return ManagerId(manager or "unknown", operation, api_version if operation == "Update" else "", subresource)
 
 
-def decode_managers(entries: object) -> Managers | None:
-    """The managers of an object, or None when the list is broken."""
+def decode_managers(entries: object, *, trusted: bool = False) -> Managers | None:
+    """The managers of an object, or None when the list is broken; what the server itself wrote is `trusted`."""
     found: Managers = {}
     if entries is None:
         return found
@@ -83,7 +83,7 @@ def decode_managers(entries: object) -> Managers | None:
         if not version or entry.get("fieldsType") != "FieldsV1":
             return None
         try:
-            fields = FieldSet.decode(entry.get("fieldsV1") or {})
+            fields = FieldSet(entry["fieldsV1"]) if trusted else FieldSet.decode(entry.get("fieldsV1") or {})
         except ValueError:
             return None
         who = manager_id(entry.get("manager", ""), entry["operation"], version, entry.get("subresource") or "")
@@ -116,7 +116,7 @@ def _encoded(who: ManagerId, entry: Entry) -> Raw:
     out: Raw = {"manager": who.manager, "operation": who.operation, "apiVersion": entry.api_version}
     if entry.time:
         out["time"] = entry.time
-    out |= {"fieldsType": "FieldsV1", "fieldsV1": entry.fields.encode()}
+    out |= {"fieldsType": "FieldsV1", "fieldsV1": entry.fields.tree}
     if who.subresource:
         out["subresource"] = who.subresource
     return out

@@ -7,7 +7,7 @@ Source: sigs.k8s.io/structured-merge-diff v6 `typed/{merge,remove}.go`.
 """
 
 from skysail.apiserver.patching.comparing import ABSENT, ItemError, item_element
-from skysail.apiserver.patching.field_set import FieldSet, field_element
+from skysail.apiserver.patching.field_set import FieldSet
 from skysail.apiserver.patching.structure import Deduced, Leaf, Listing, Mapping, Node
 
 Value = object
@@ -108,12 +108,13 @@ def remove(value: Value, paths: FieldSet, node: Node) -> Value:
         return value
     out: dict[str, Value] = {}
     for name, item in value.items():
-        element = field_element(name)
-        if element in paths.members:
+        element = "f:" + name
+        if paths.holds(element):
             continue
-        if element in paths.children:
+        longer = paths.below(element)
+        if longer is not None:
             below = (node.field(name) if isinstance(node, Mapping) else node) or Deduced()
-            item = remove(item, paths.children[element], below)
+            item = remove(item, longer, below)
         out[name] = None if item is ABSENT else item
     return out or ABSENT
 
@@ -123,8 +124,9 @@ def _remove_items(value: Value, paths: FieldSet, node: Listing) -> Value:
         return value
     kept: list[Value] = []
     for element, item in zip(_elements(value, node), value, strict=True):
-        if element in paths.members:
+        if paths.holds(element):
             continue
-        left = remove(item, paths.children[element], node.items) if element in paths.children else item
+        longer = paths.below(element)
+        left = remove(item, longer, node.items) if longer is not None else item
         kept.append(None if left is ABSENT else left)
     return kept or ABSENT

@@ -49,10 +49,10 @@ class Mapping:
 
     def field(self, name: str) -> Node | None:
         """What lies under a name; None when it may not be there."""
-        if name not in self._fields:
-            return self.values
         node = self._made.get(name)
         if node is None:
+            if name not in self._fields:
+                return self.values
             node = self._made[name] = self._nodes.of_field(self._fields[name], self._owner)
         return node
 
