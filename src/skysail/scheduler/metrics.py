@@ -109,8 +109,12 @@ class SchedulerMetrics:
     """Everything that is counted as it happens. Names are upstream's without the `scheduler_` in front."""
 
     def __init__(self) -> None:
-        self._histograms: dict[str, dict[Labels, Histogram]] = {name: {} for name in _HISTOGRAMS}
-        self._counters: dict[str, Counter[Labels]] = {name: Counter() for name in _COUNTERS}
+        self._histograms: dict[str, dict[Labels, Histogram]] = {
+            name: {} if labels else {(): Histogram(bounds)} for name, (_, labels, bounds) in _HISTOGRAMS.items()
+        }
+        self._counters: dict[str, Counter[Labels]] = {
+            name: Counter() if labels else Counter({(): 0}) for name, (_, labels) in _COUNTERS.items()
+        }
         self.in_progress: Counter[str] = Counter()
         """Running operations, by what they do (`binding`); upstream's `goroutines`."""
 

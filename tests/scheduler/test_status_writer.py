@@ -1,0 +1,128 @@
+import asyncio
+from datetime import UTC, datetime
+
+import msgspec
+
+from skysail.api.core import Pod, PodCondition, PodStatus
+from skysail.api.errors import Unreachable
+from skysail.api.meta import ObjectMeta
+from skysail.scheduler.metrics import SchedulerMetrics
+from skysail.scheduler.status_writer import StatusWriter, Verdict, status_patch
+from skysail.simulator.clock import run_virtual, settle
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+REFUSED = Verdict("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def pod(name: str = "web", *conditions: PodCondition, nominated: str = "", generation: int = 1) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", generation=generation),
+        status=PodStatus(conditions=conditions, nominated_node_name=nominated),
+    )
+
+
+def test_the_patch_names_only_its_own_condition_and_keeps_the_others_in_place():
+    ready = PodCondition(type="Ready", status="False")
+    assert status_patch(pod("web", ready), REFUSED, NOW) == {
+        "metadata": {"uid": "uid-web"},
+        "status": {
+            "$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodScheduled"}],
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": REFUSED.message,
+                    "lastProbeTime": None,
+                    "lastTransitionTime": "2026-01-02T03:04:05Z",
+                    "observedGeneration": 1,
+                }
+            ],
+        },
+    }
+
+
+def test_nothing_is_written_when_the_pod_says_it_already():
+    said = PodCondition(
+        type="PodScheduled", status="False", reason="Unschedulable", message=REFUSED.message, observed_generation=1
+    )
+    assert status_patch(pod("web", said), REFUSED, NOW) is None
+
+
+def test_a_new_message_keeps_the_time_of_the_transition():
+    since = datetime(2025, 12, 31, tzinfo=UTC)
+    said = PodCondition(type="PodScheduled", status="False", reason="x", message="y", last_transition_time=since)
+    patch = status_patch(pod("web", said), REFUSED, NOW)
+    assert patch["status"]["conditions"][0]["lastTransitionTime"] == "2025-12-31T00:00:00Z"
+
+
+def test_a_nomination_is_written_taken_back_or_left_alone():
+    assert status_patch(pod(), Verdict(nominated_node="n1"), NOW)["status"] == {"nominatedNodeName": "n1"}
+    assert status_patch(pod(nominated="n1"), Verdict(nominated_node=""), NOW)["status"] == {"nominatedNodeName": None}
+    assert status_patch(pod(nominated="n1"), Verdict(), NOW) is None
+    assert status_patch(pod(nominated="n1"), Verdict(nominated_node="n1"), NOW) is None
+
+
+class Patches:
+    """A client that records, fails, or waits."""
+
+    def __init__(self, fail: int = 0) -> None:
+        self.fail, self.written, self.may_go = fail, [], asyncio.Event()
+        self.may_go.set()
+
+    async def patch(self, kind, name, namespace, patch, *, patch_type="", subresource=""):
+        await self.may_go.wait()
+        if self.fail:
+            self.fail -= 1
+            raise Unreachable("reset")
+        self.written.append((name, msgspec.json.encode(patch).decode()))
+
+
+def write(test):
+    async def main(clock):
+        await test(clock)
+
+    run_virtual(main)
+
+
+def test_of_several_verdicts_about_a_pod_the_last_is_written():
+    async def body(clock):
+        client = Patches()
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        writer.submit(pod(), Verdict("Unschedulable", "first"))
+        writer.submit(pod(), Verdict("Unschedulable", "second"))
+        assert len(writer) == 1
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            await settle()
+            task.cancel()
+        assert len(client.written) == 1
+        assert "second" in client.written[0][1]
+
+    write(body)
+
+
+def test_no_answer_is_tried_again():
+    async def body(clock):
+        client = Patches(fail=2)
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        writer.submit(pod(), REFUSED)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            await settle(within=5.0)
+            task.cancel()
+        assert len(client.written) == 1
+
+    write(body)
+
+
+def test_beyond_the_bound_the_oldest_is_given_up_and_counted():
+    async def body(clock):
+        metrics = SchedulerMetrics()
+        writer = StatusWriter(Patches(), clock, metrics, max_waiting=2)
+        for name in ("a", "b", "c"):
+            writer.submit(pod(name), REFUSED)
+        assert len(writer) == 2
+        assert metrics.counter("dropped_writes_total", "condition") == 1
+
+    write(body)
