@@ -5,7 +5,7 @@ import sys
 import typer
 
 from skysail.api.errors import SkysailError
-from skysail.cli import apiserver, demo, explain, up
+from skysail.cli import apiserver, demo, explain, scheduler, up
 
 app = typer.Typer(
     name="skysail",
@@ -18,6 +18,7 @@ app.command("up")(up.up)
 app.command("demo")(demo.demo)
 app.command("apiserver")(apiserver.apiserver)
 app.command("explain")(explain.explain)
+app.command("scheduler")(scheduler.scheduler)
 
 
 @app.callback(invoke_without_command=True)
