@@ -29,6 +29,8 @@ from skysail.apiserver.contract import (
     Strategy,
     invalid,
 )
+from skysail.apiserver.customresources.definitions import DefinitionStrategy
+from skysail.apiserver.customresources.kinds import CustomKind
 from skysail.apiserver.patching import managed_fields
 from skysail.apiserver.schema import Schema, TypeInfo
 from skysail.apiserver.status import (
@@ -47,6 +49,8 @@ from skysail.apiserver.validation.metadata import object_meta, object_meta_updat
 STORED_ELSEWHERE: Mapping[GroupResource, GroupResource] = {
     GroupResource("events.k8s.io", "events"): GroupResource("", "events"),
 }
+DEFINITIONS = GroupResource("apiextensions.k8s.io", "customresourcedefinitions")
+_DEFINITION_STRATEGY = DefinitionStrategy()
 _NAME_ATTEMPTS = 8
 _decode = msgspec.json.Decoder().decode
 
@@ -87,6 +91,7 @@ class Registry:
     def __init__(self, store: Store, schema: Schema) -> None:
         self.store = store
         self.schema = schema
+        self._custom: dict[ResourceInfo, CustomKind] = {}
         self._handles: dict[ResourceInfo, Handle] = {}
         self._preferred: dict[GroupResource, Handle] = {}
         self._generation = -1
@@ -112,10 +117,33 @@ class Registry:
         return Handle(
             resource=resource,
             storage=STORED_ELSEWHERE.get(resource.group_resource, resource.group_resource),
-            strategy=for_resource(resource.group, resource.resource),
+            strategy=self._strategy_of(resource),
             type_info=type_info,
             head=head.encode(),
         )
+
+    def _strategy_of(self, resource: ResourceInfo) -> Strategy:
+        if resource.group_resource == DEFINITIONS:
+            return _DEFINITION_STRATEGY
+        if resource.custom:
+            return self._custom[resource].strategy
+        return for_resource(resource.group, resource.resource)
+
+    def add_custom(self, kind: CustomKind, types: Mapping[str, TypeInfo], root: str) -> None:
+        """Serve a custom kind in one version, in place of what was served there."""
+        self.remove_custom(kind.resource)
+        self._custom[kind.resource] = kind
+        self.schema.add(kind.resource, types, root)
+
+    def remove_custom(self, resource: ResourceInfo) -> None:
+        """Serve a custom resource no longer."""
+        for row in [row for row in self._custom if _same_endpoint(row, resource)]:
+            del self._custom[row]
+            self.schema.remove(row)
+
+    def custom_kind(self, resource: ResourceInfo) -> CustomKind | None:
+        """What serves a custom resource; None for built-in ones."""
+        return self._custom.get(resource)
 
     def handle_of(self, resource: GroupResource) -> Handle:
         """The handle of a resource in its first served version.
@@ -135,12 +163,17 @@ class Registry:
         """Fill the store with what a previous life left on disk."""
         by_resource: dict[GroupResource, list[Record]] = {}
         for stored in objects:
-            strategy = for_resource(*stored.resource)
             document: Raw = _decode(stored.body)
-            record = restored_record(document, stored.revision, stored.body, strategy.selectable_fields(document))
+            fields = self._fields_of(stored.resource, document)
+            record = restored_record(document, stored.revision, stored.body, fields)
             by_resource.setdefault(stored.resource, []).append(record)
         for resource, records in by_resource.items():
             self.store.restore(resource, records)
+
+    def _fields_of(self, resource: GroupResource, document: Raw) -> Mapping[str, str]:
+        custom = next((kind for row, kind in self._custom.items() if row.group_resource == resource), None)
+        strategy: Strategy = custom.strategy if custom else for_resource(*resource)
+        return strategy.selectable_fields(document)
 
     # Reading.
 
@@ -386,7 +419,12 @@ class Registry:
             strategy.prepare_delete(document, ctx)
         finalizers = lifecycle.garbage_finalizers(metadata, options.propagation, default)
         _set_finalizers(metadata, finalizers)
-        if finalizers or not strategy.may_remove(document):
+        if not strategy.may_remove(document):
+            if not metadata.get("deletionTimestamp"):
+                metadata["deletionTimestamp"] = lifecycle.timestamp(ctx.now)
+                strategy.prepare_delete(document, ctx)
+            return self._keep_deleted(handle, record, document, ctx), False
+        if finalizers:
             if grace is None:
                 if not metadata.get("deletionTimestamp"):
                     strategy.prepare_delete(document, ctx)
@@ -453,7 +491,11 @@ class Registry:
         """Refuse an object that breaks rules; do nothing when there are none."""
         if errors:
             resource = handle.resource
-            raise invalid_object(resource.group, resource.kind, obj["metadata"].get("name") or "", errors)
+            raise invalid_object(handle.storage.group, resource.kind, obj["metadata"].get("name") or "", errors)
+
+
+def _same_endpoint(one: ResourceInfo, other: ResourceInfo) -> bool:
+    return one.group_resource == other.group_resource and one.version == other.version
 
 
 def update_errors(new: Raw, old: Raw, *, core: bool = True) -> Sequence[FieldError]:

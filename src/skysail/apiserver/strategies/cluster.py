@@ -1,13 +1,11 @@
-"""Namespaces, nodes, events and volumes: what does not fit into a row of rules.
+"""Namespaces, nodes and volumes: what does not fit into a row of rules.
 
 Source: pkg/registry/core/*/strategy.go, v1.36.
 """
 
-from collections.abc import Mapping
-
 from skysail.api.raw import Raw
 from skysail.apiserver.contract import RequestContext
-from skysail.apiserver.strategies.generic import GenericStrategy, keep, text_at
+from skysail.apiserver.strategies.generic import GenericStrategy, keep
 from skysail.apiserver.validation.field import same
 
 _METADATA_NAME = "kubernetes.io/metadata.name"
@@ -81,6 +79,13 @@ class EndpointSliceStrategy(GenericStrategy):
         """Generation 1."""
         obj["metadata"]["generation"] = 1
 
+    def to_storage(self, obj: Raw, group: str, version: str) -> Raw:
+        """Storage forgets the difference between an empty list and none."""
+        for key in ("endpoints", "ports"):
+            if not obj.get(key):
+                obj[key] = None
+        return obj
+
     def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
         """One more when content or labels changed."""
         generation = old["metadata"].get("generation") or 0
@@ -98,61 +103,3 @@ class PriorityClassStrategy(GenericStrategy):
     def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
         """Generation 1."""
         obj["metadata"]["generation"] = 1
-
-
-_EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "involvedObject.kind": ("involvedObject", "kind"),
-    "involvedObject.namespace": ("involvedObject", "namespace"),
-    "involvedObject.name": ("involvedObject", "name"),
-    "involvedObject.uid": ("involvedObject", "uid"),
-    "involvedObject.apiVersion": ("involvedObject", "apiVersion"),
-    "involvedObject.resourceVersion": ("involvedObject", "resourceVersion"),
-    "involvedObject.fieldPath": ("involvedObject", "fieldPath"),
-    "reason": ("reason",),
-    "reportingComponent": ("reportingComponent",),
-    "type": ("type",),
-}
-_TO_EVENTS_GROUP = {
-    "involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount", "reportingComponent": "reportingController",
-}  # fmt: skip
-_TO_CORE = {there: here for here, there in _TO_EVENTS_GROUP.items()}
-
-
-class EventStrategy(GenericStrategy):
-    """One store, two groups: kept in the core form, shown in either."""
-
-    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
-        """Taken as it is."""
-
-    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
-        """Taken as it is."""
-
-    def selectable_fields(self, obj: Raw) -> Mapping[str, str]:
-        """By the object an event is about, and by who reported it; under the names of both groups."""
-        values = {name: text_at(obj, path) for name, path in _EVENT_FIELDS.items()}
-        values["source"] = text_at(obj, ("source", "component")) or values["reportingComponent"]
-        for name, path in _EVENT_FIELDS.items():
-            if name.startswith("involvedObject."):
-                values[f"regarding.{path[1]}"] = values[name]
-        values["reportingController"] = values["reportingComponent"]
-        return values
-
-    def to_storage(self, obj: Raw, group: str, version: str) -> Raw:
-        """Into the core group's words."""
-        if group != "events.k8s.io":
-            return obj
-        same = {key: value for key, value in obj.items() if key not in _TO_CORE}
-        return same | {_TO_CORE[key]: value for key, value in obj.items() if key in _TO_CORE} | {"apiVersion": "v1"}
-
-    def from_storage(self, obj: Raw, group: str, version: str) -> Raw:
-        """Into the words of the group that was asked for."""
-        if group != "events.k8s.io":
-            return super().from_storage(obj, group, version)
-        shown = {_TO_EVENTS_GROUP.get(key, key): value for key, value in obj.items()}
-        shown["apiVersion"] = f"{group}/{version}"
-        for key in ("reportingController", "reportingInstance"):
-            if shown.get(key) == "":
-                del shown[key]
-        return shown

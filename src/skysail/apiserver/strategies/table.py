@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from skysail.apiserver.contract import GroupResource
 from skysail.apiserver.strategies.cluster import (
     EndpointSliceStrategy,
-    EventStrategy,
     NamespaceStrategy,
     NodeStrategy,
     PersistentVolumeStrategy,
     PriorityClassStrategy,
 )
 from skysail.apiserver.strategies.defaults import core, groups, pods, workloads
+from skysail.apiserver.strategies.events import EventStrategy, NewEventStrategy
 from skysail.apiserver.strategies.generic import GenericStrategy, Rules
 from skysail.apiserver.strategies.pods import PodStrategy
 from skysail.apiserver.strategies.services import ServiceStrategy
@@ -26,8 +26,22 @@ from skysail.apiserver.strategies.workloads import (
     PodControllerStrategy,
     StatefulSetStrategy,
 )
-from skysail.apiserver.validation import apps, claims, cron_jobs, jobs
-from skysail.apiserver.validation.names import dns_label, path_segment
+from skysail.apiserver.validation import (
+    apps,
+    budgets,
+    claims,
+    configs,
+    cron_jobs,
+    events,
+    jobs,
+    leases,
+    limits,
+    namespaces,
+    nodes,
+    priorities,
+    quotas,
+)
+from skysail.apiserver.validation.names import config_key, dns_label, path_segment
 from skysail.apiserver.validation.pod_update import pod_update
 from skysail.apiserver.validation.pods import pod_create
 
@@ -43,12 +57,23 @@ _CORE: Mapping[str, GenericStrategy] = {
             returns_deleted=True, defaults=pods.pod, validate=pod_create, validate_update=pod_update, revalidate=False
         )
     ),
-    "nodes": NodeStrategy(Rules(defaults=core.node, fields={"spec.unschedulable": ("spec", "unschedulable")})),
+    "nodes": NodeStrategy(
+        Rules(
+            defaults=core.node,
+            validate=nodes.node,
+            validate_update=nodes.node_update,
+            revalidate=False,
+            fields={"spec.unschedulable": ("spec", "unschedulable")},
+        )
+    ),
     "namespaces": NamespaceStrategy(
         Rules(
             name_check=dns_label,
             returns_deleted=True,
             defaults=core.namespace,
+            validate=namespaces.namespace,
+            validate_update=namespaces.namespace_update,
+            revalidate=False,
             fields={"status.phase": ("status", "phase"), "name": ("metadata", "name")},
         )
     ),
@@ -61,13 +86,48 @@ _CORE: Mapping[str, GenericStrategy] = {
             fields={"spec.clusterIP": ("spec", "clusterIP"), "spec.type": ("spec", "type")},
         )
     ),
-    "events": EventStrategy(Rules(create_on_update=True, defaults=core.event, revalidate=False)),
-    "configmaps": GenericStrategy(Rules()),
-    "secrets": GenericStrategy(Rules(defaults=core.secret, fields={"type": ("type",)})),
-    "serviceaccounts": GenericStrategy(Rules(returns_deleted=True)),
+    "events": EventStrategy(
+        Rules(
+            create_on_update=True,
+            defaults=core.event,
+            validate=events.core_event,
+            validate_update=events.core_event_update,
+            revalidate=False,
+        )
+    ),
+    "configmaps": GenericStrategy(
+        Rules(validate=configs.config_map, validate_update=configs.config_map_update, revalidate=False)
+    ),
+    "secrets": GenericStrategy(
+        Rules(
+            defaults=core.secret,
+            validate=configs.secret,
+            validate_update=configs.secret_update,
+            revalidate=False,
+            fields={"type": ("type",)},
+        )
+    ),
+    "serviceaccounts": GenericStrategy(Rules(returns_deleted=True, validate_update=configs.service_account_update)),
     "endpoints": GenericStrategy(Rules(create_on_update=True, defaults=core.endpoints)),
-    "limitranges": GenericStrategy(Rules(create_on_update=True, defaults=core.limit_range)),
-    "resourcequotas": GenericStrategy(Rules(status=True, returns_deleted=True, defaults=core.resource_quota)),
+    "limitranges": GenericStrategy(
+        Rules(
+            create_on_update=True,
+            defaults=core.limit_range,
+            validate=limits.limit_range,
+            validate_update=limits.limit_range_update,
+            revalidate=False,
+        )
+    ),
+    "resourcequotas": GenericStrategy(
+        Rules(
+            status=True,
+            returns_deleted=True,
+            defaults=core.resource_quota,
+            validate=quotas.resource_quota,
+            validate_update=quotas.resource_quota_update,
+            revalidate=False,
+        )
+    ),
     "persistentvolumes": PersistentVolumeStrategy(
         Rules(status=True, returns_deleted=True, defaults=core.persistent_volume, fields={"name": ("metadata", "name")})
     ),
@@ -183,7 +243,14 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
     **{("", resource): strategy for resource, strategy in _CORE.items()},
     **{("apps", resource): strategy for resource, strategy in _APPS.items()},
     **{("batch", resource): strategy for resource, strategy in _BATCH.items()},
-    ("events.k8s.io", "events"): _CORE["events"],
+    ("events.k8s.io", "events"): NewEventStrategy(
+        Rules(
+            create_on_update=True,
+            validate=events.new_event,
+            validate_update=events.new_event_update,
+            revalidate=False,
+        )
+    ),
     ("autoscaling", "horizontalpodautoscalers"): GenericStrategy(
         Rules(status=True, first_status={"desiredReplicas": 0, "currentMetrics": None}, defaults=groups.autoscaler)
     ),
@@ -193,15 +260,31 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
             first_status={"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
             generation=_SPEC,
             unconditional_update=False,
+            name_check=path_segment,
             defaults=groups.pod_disruption_budget,
+            validate=budgets.pod_disruption_budget,
         )
     ),
-    ("scheduling.k8s.io", "priorityclasses"): PriorityClassStrategy(Rules(defaults=groups.priority_class)),
+    ("scheduling.k8s.io", "priorityclasses"): PriorityClassStrategy(
+        Rules(
+            defaults=groups.priority_class,
+            validate=priorities.priority_class,
+            validate_update=priorities.priority_class_update,
+            revalidate=False,
+        )
+    ),
     ("coordination.k8s.io", "leases"): GenericStrategy(
-        Rules(create_on_update=True, unconditional_update=False, defaults=groups.lease)
+        Rules(create_on_update=True, unconditional_update=False, defaults=groups.lease, validate=leases.lease)
     ),
     ("coordination.k8s.io", "leasecandidates"): GenericStrategy(
-        Rules(create_on_update=True, unconditional_update=False, defaults=groups.lease)
+        Rules(
+            name_check=config_key,
+            create_on_update=True,
+            unconditional_update=False,
+            defaults=groups.lease,
+            validate=leases.lease_candidate,
+            validate_update=leases.lease_candidate_update,
+        )
     ),
     ("discovery.k8s.io", "endpointslices"): EndpointSliceStrategy(Rules(defaults=groups.endpoint_slice)),
     ("storage.k8s.io", "storageclasses"): GenericStrategy(Rules(returns_deleted=True, defaults=groups.storage_class)),

@@ -10,7 +10,7 @@ from skysail.apiserver.contract import FieldError, RequestContext
 from skysail.apiserver.strategies.generic import keep
 from skysail.apiserver.subresources.pod_conditions import timestamp
 from skysail.apiserver.subresources.status import READ_WRITE
-from skysail.apiserver.validation.metadata import core_finalizer
+from skysail.apiserver.validation.namespaces import finalizer
 
 _DECISIONS = ("Approved", "Denied")
 
@@ -37,7 +37,7 @@ class FinalizeView:
         return [
             error
             for index, name in enumerate((new.get("spec") or {}).get("finalizers") or ())
-            for error in core_finalizer(name, f"spec.finalizers[{index}]")
+            for error in finalizer(name, f"spec.finalizers[{index}]")
         ]
 
 

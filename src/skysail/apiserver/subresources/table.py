@@ -15,9 +15,13 @@ from skysail.apiserver.subresources.status import (
     StatusView,
 )
 from skysail.apiserver.validation import apps_status
+from skysail.apiserver.validation.budgets import budget_status_update
 from skysail.apiserver.validation.job_status import job_status_update
+from skysail.apiserver.validation.namespaces import namespace_status_update
+from skysail.apiserver.validation.nodes import node_status_update
 from skysail.apiserver.validation.pod_status import pod_status_update
 from skysail.apiserver.validation.pod_update import ephemeral_containers_update, resize
+from skysail.apiserver.validation.quotas import resource_quota_status_update
 
 Key = tuple[str, str, str]
 
@@ -27,11 +31,14 @@ _ONLY_STATUS = StatusView(own_metadata=False)
 
 _VIEWS: Mapping[Key, View] = {
     ("", "pods", "status"): PodStatusView(pod_status_update),
-    ("", "nodes", "status"): NodeStatusView(),
+    ("", "nodes", "status"): NodeStatusView(node_status_update),
     ("", "persistentvolumes", "status"): PersistentVolumeStatusView(),
     ("", "pods", "ephemeralcontainers"): EphemeralContainersView(ephemeral_containers_update),
     ("", "pods", "resize"): ResizeView(resize),
+    ("", "namespaces", "status"): StatusView(namespace_status_update),
     ("", "namespaces", "finalize"): FinalizeView(),
+    ("", "resourcequotas", "status"): StatusView(resource_quota_status_update),
+    ("policy", "poddisruptionbudgets", "status"): StatusView(budget_status_update),
     ("apps", "deployments", "status"): StatusView(apps_status.deployment, kept_metadata=("labels",)),
     ("apps", "replicasets", "status"): StatusView(apps_status.replica_set),
     ("apps", "statefulsets", "status"): StatusView(apps_status.stateful_set),

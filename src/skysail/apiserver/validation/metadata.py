@@ -101,6 +101,12 @@ def object_meta_update(new: Raw, old: Raw, path: str = "metadata", *, core: bool
     return errors
 
 
+def look_again(obj: Raw, name_check: NameCheck) -> Errors:
+    """Check the metadata of a changed object once more, as kinds do that check the new state like a new object."""
+    meta = obj["metadata"]
+    return object_meta(meta, bool(meta.get("namespace")), name_check)
+
+
 def _fixed_fields(new: Raw, old: Raw, path: str) -> Errors:
     errors: Errors = []
     if old.get("deletionTimestamp"):

@@ -73,8 +73,13 @@ def namespace(obj: Raw) -> None:
 
 
 def node(obj: Raw) -> None:
-    """Allocatable defaults to capacity; the report's fixed parts are always shown."""
-    _part(obj, "spec")
+    """Allocatable defaults to capacity; the report's fixed parts are always shown; the address ranges agree."""
+    spec = _part(obj, "spec")
+    one, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and (not ranges or ranges[0] != one):
+        spec["podCIDRs"] = [one]
+    elif ranges:
+        spec["podCIDR"] = ranges[0]
     status = _part(obj, "status")
     resource_list(status.get("capacity"))
     if not status.get("allocatable") and status.get("capacity"):

@@ -144,8 +144,7 @@ def endpoint_slice(obj: Raw) -> None:
         _absent(port, "name", "")
         _absent(port, "protocol", "TCP")
     for key in ("endpoints", "ports"):
-        if not obj.get(key):
-            obj[key] = None
+        obj.setdefault(key, None)
 
 
 def resource_claim(obj: Raw) -> None:

@@ -28,6 +28,8 @@ def pod(obj: Raw) -> None:
                 if not port.get("hostPort") and port.get("containerPort"):
                     port["hostPort"] = port["containerPort"]
     pod_spec(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     status = obj.get("status")
     if status is None:
         obj["status"] = {}
@@ -36,7 +38,12 @@ def pod(obj: Raw) -> None:
 
 
 def pod_status(status: Raw) -> None:
-    """Amounts in a reported status get their stored form."""
+    """Amounts in a reported status get their stored form; the one address and the list of them agree."""
+    ip, ips = status.get("podIP"), status.get("podIPs")
+    if ip and (not ips or ips[0].get("ip") != ip):
+        status["podIPs"] = [{"ip": ip}]
+    elif ips:
+        status["podIP"] = ips[0].get("ip") or ""
     for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for item in status.get(key) or ():
             resource_list(item.get("allocatedResources"))

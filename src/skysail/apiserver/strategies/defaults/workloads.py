@@ -8,6 +8,7 @@ from skysail.apiserver.strategies.defaults.pods import pod_template
 from skysail.apiserver.strategies.defaults.volumes import claim_spec
 
 _MAX_INT32 = 2**31 - 1
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _spec(obj: Raw) -> Raw:
@@ -94,7 +95,10 @@ def _claim_template(claim: Raw) -> None:
 
 
 def daemon_set(obj: Raw) -> None:
-    """Defaults of a DaemonSet."""
+    """Defaults of a DaemonSet; the generation of its template is always shown."""
+    annotations = obj["metadata"].get("annotations") or {}
+    if _TEMPLATE_GENERATION not in annotations:
+        obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: "0"}
     spec = _spec(obj)
     _absent(spec, "updateStrategy", {})
     strategy = spec["updateStrategy"]
