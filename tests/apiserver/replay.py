@@ -8,13 +8,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.apiserver.transcripts import Difference, Placeholders, differences, read_lines, split_path
-
 from skysail.api.ports import Request, Response
 from skysail.apiserver.authentication import TokenAuthenticator, parse_tokens
 from skysail.apiserver.front import answer
 from skysail.apiserver.server import ApiServer
 from skysail.simulator.clock import LoopClock, run_virtual
+from tests.apiserver.transcripts import Difference, Placeholders, differences, read_lines, split_path
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "apiserver"
 TOKENS = parse_tokens('skytoken,admin,admin-uid,"system:masters"\nplaintoken,alice,alice-uid,"devs"\n')
@@ -25,6 +24,8 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 COMPARED_HEADERS = ("content-type", "warning", "retry-after")
 PATIENCE = {"changes": 4.0, "bookmarks": 75.0}
 COMPACTION_SECONDS = 20.0
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+"""After a change of a definition the recorder waited until the server had followed it."""
 
 
 @dataclass
@@ -110,6 +111,8 @@ class _Player:
 
     async def _request(self, step: dict[str, Any]) -> list[Difference]:
         expected, response = step["response"], await self._send(step["request"])
+        if step["request"]["path"].startswith(DEFINITIONS):
+            await asyncio.sleep(1.5)
         if response.status != expected["status"]:
             return [("status", expected["status"], f"{response.status} {response.body[:300]!r}")]
         if "etag" in expected["headers"]:

@@ -7,6 +7,8 @@ import msgspec
 
 from skysail.api.raw import Raw
 from skysail.apiserver.contract import DeleteOptions, invalid
+from skysail.apiserver.customresources.bodies import shape
+from skysail.apiserver.customresources.kinds import CustomKind
 from skysail.apiserver.decoding import decode_body
 from skysail.apiserver.decoding.body import SCHEME
 from skysail.apiserver.decoding.patches import (
@@ -59,8 +61,13 @@ class Patch:
     force: bool
     warnings: list[str] = field(default_factory=list)
 
-    def apply(self, document: Raw, type_info: TypeInfo) -> Raw:
+    def apply(self, document: Raw, type_info: TypeInfo, custom: CustomKind | None = None) -> Raw:
         """The document after the patch, in normal form.
+
+        Args:
+            document: As a GET shows it.
+            type_info: Its type.
+            custom: What serves it, when it is a custom object.
 
         Raises:
             Invalid: It does not apply, or makes something unreadable of the document.
@@ -74,6 +81,8 @@ class Patch:
                 patched = strategic_patch.apply(document, strategic, type_info)
         else:
             patched = json_patch.apply(document, self.content)
+        if custom is not None:
+            return self._shape_custom(patched, type_info, custom)
         if strategic is None:
             _check_kind(patched, document)
         normal, strict = check_patched(
@@ -84,6 +93,16 @@ class Patch:
         result: Raw = {"kind": document["kind"], "apiVersion": document["apiVersion"]}
         result.update(normal)
         return result
+
+    def _shape_custom(self, patched: Raw, type_info: TypeInfo, custom: CustomKind) -> Raw:
+        shown = msgspec.json.encode(patched).decode()
+        validation = "Ignore" if self.field_validation == "Ignore" else "Warn"
+        obj, found = shape(patched, custom.resource, custom.schema, type_info, self.findings, validation)
+        if found and self.field_validation == "Strict":
+            problem = f"strict decoding error: {', '.join(found)}"
+            raise invalid_object("", "", "", [invalid("patch", shown, problem)])
+        self.warnings.extend(found)
+        return obj
 
     @property
     def configuration(self) -> Raw:
@@ -111,7 +130,7 @@ def patch_media_type(content_type: str, *, custom: bool) -> str:
     found = content_type.partition(";")[0].strip()
     allowed = (JSON_PATCH, MERGE, APPLY) if custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
     if found not in allowed:
-        raise unsupported_patch_type()
+        raise unsupported_patch_type(allowed if custom else ())
     return found
 
 

@@ -46,7 +46,7 @@ def patch_object(registry: Registry, handle: Handle, name: str, patch: Patch, ct
     if patch.media_type == APPLY:
         new = _apply(handle, old, patch, ctx)
     else:
-        new = patch.apply(handle.as_document(record.body), handle.type_info)
+        new = patch.apply(old, handle.type_info, registry.custom_kind(handle.resource))
     lifecycle.match_namespace(new, handle.resource, ctx.namespace)
     lifecycle.match_name(new, name)
     handle.strategy.default(new)
@@ -103,7 +103,8 @@ def patch_view(
     elif patch.media_type == APPLY:
         return _apply_to_view(registry, handle, view, patch, record, ctx)
     else:
-        body = patch.apply(shown, body_type)
+        custom = registry.custom_kind(handle.resource) if view.body_kind is None else None
+        body = patch.apply(shown, body_type, custom)
     lifecycle.match_namespace(body, handle.resource, ctx.namespace)
     lifecycle.match_name(body, name)
     return _store_view(registry, handle, view, body, record, ctx, tracked=patch.media_type == APPLY)

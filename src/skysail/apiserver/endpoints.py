@@ -14,6 +14,7 @@ import msgspec
 
 from skysail.api.errors import InvariantBroken
 from skysail.api.ports import Clock, Request, Response, User
+from skysail.api.raw import Raw
 from skysail.apiserver.bodies import (
     decode_delete_options,
     decode_object,
@@ -22,6 +23,7 @@ from skysail.apiserver.bodies import (
 )
 from skysail.apiserver.changing import Changed, patch_object, patch_view, put_view
 from skysail.apiserver.contract import Access, Action, RequestContext, View
+from skysail.apiserver.customresources.bodies import decode_custom
 from skysail.apiserver.forms import as_yaml, form_for, indented
 from skysail.apiserver.reading import check_reached, list_page
 from skysail.apiserver.registry import Handle, Registry
@@ -159,7 +161,7 @@ class Endpoints:
         target, handle = call.target, call.handle
         watch = is_watch(call.request, target)
         options = list_options(call.query, watch=watch)
-        check_fields(target.resource.group_resource, handle.strategy, options.fields)
+        check_fields(target.resource, handle.strategy, options.fields)
         form = form_for(handle, call.accepted, call.query.text("includeObject"), self._clock.now)
         if watch:
             return plan_watch(handle.storage, target.namespace, options, form, self._rng)
@@ -175,7 +177,7 @@ class Endpoints:
         action = action_for(target.resource.group, target.resource.resource, target.subresource)
         if action is not None:
             return self._act(call, action, options)
-        obj = decode_object(call.request.body, call.content_type, handle.type_info, options, call.warnings)
+        obj = self._decode(call, options)
         ctx = self.context(call, options)
         if ctx.resource.resource == "namespaces" and not ctx.namespace:
             ctx.namespace = (obj.get("metadata") or {}).get("name") or ""
@@ -193,11 +195,14 @@ class Endpoints:
         options = write_options(call.query, "UpdateOptions")
         if target.subresource:
             view = self._view(target)
-            body_type = self._body_type(handle, view)
-            obj = decode_object(call.request.body, call.content_type, body_type, options, call.warnings)
+            if view.body_kind is None:
+                obj = self._decode(call, options)
+            else:
+                body_type = self._type_of(view.body_kind)
+                obj = decode_object(call.request.body, call.content_type, body_type, options, call.warnings)
             ctx = self.context(call, options)
             return self._view_answer(call, view, put_view(self._registry, handle, view, target.name, obj, ctx), ctx)
-        obj = decode_object(call.request.body, call.content_type, handle.type_info, options, call.warnings)
+        obj = self._decode(call, options)
         ctx = self.context(call, options)
         body, created = self._registry.update_object(handle, target.name, obj, ctx)
         return self._answer(call, 201 if created else 200, body)
@@ -237,7 +242,7 @@ class Endpoints:
     def _delete_collection(self, call: Call) -> Response:
         target, handle, store = call.target, call.handle, self._registry.store
         listing = list_options(call.query, watch=False)
-        check_fields(target.resource.group_resource, handle.strategy, listing.fields)
+        check_fields(target.resource, handle.strategy, listing.fields)
         request = decode_delete_options(call.request.body, call.content_type, call.query, self._registry.schema)
         ctx = self.context(call, WriteOptions(dry_run=request.dry_run))
         page = list_page(store, handle.storage, target.namespace, listing)
@@ -250,12 +255,31 @@ class Endpoints:
 
     # Answering.
 
-    @staticmethod
-    def _view(target: Target) -> View:
-        view = view_for(target.resource.group, target.resource.resource, target.subresource)
+    def _view(self, target: Target) -> View:
+        custom = self._registry.custom_kind(target.resource)
+        view = (
+            custom.views.get(target.subresource)
+            if custom
+            else view_for(target.resource.group, target.resource.resource, target.subresource)
+        )
         if view is None or target.verb not in view.verbs:
             raise method_not_allowed()
         return view
+
+    def _decode(self, call: Call, options: WriteOptions) -> Raw:
+        """The object in the body, of the endpoint's own kind."""
+        handle, custom = call.handle, self._registry.custom_kind(call.target.resource)
+        if custom is None:
+            return decode_object(call.request.body, call.content_type, handle.type_info, options, call.warnings)
+        return decode_custom(
+            call.request.body,
+            call.content_type,
+            custom.resource,
+            custom.schema,
+            handle.type_info,
+            options.field_validation,
+            call.warnings,
+        )
 
     def _body_type(self, handle: Handle, view: View) -> TypeInfo:
         return self._type_of(view.body_kind) if view.body_kind else handle.type_info

@@ -74,10 +74,14 @@ class PlainForm:
         return self._handle.shown(body)
 
     def collection(self, metadata: Raw, bodies: Iterable[bytes]) -> bytes:
-        """Items carry neither kind nor apiVersion."""
+        """Items carry neither kind nor apiVersion, but for custom resources."""
         resource, shown, skip = self._handle.resource, self._handle.shown, len(self._handle.head)
         head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'.encode()
-        items = b",".join([b"{" + shown(body)[skip:] for body in bodies])
+        if resource.custom:
+            metadata = {"continue": "", **metadata}
+            items = b",".join([shown(body) for body in bodies])
+        else:
+            items = b",".join([b"{" + shown(body)[skip:] for body in bodies])
         return b"".join((head, _encode(metadata), b',"items":[', items, b"]}"))
 
     def bookmark(self, revision: int, annotations: Raw | None) -> bytes:

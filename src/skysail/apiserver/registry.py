@@ -491,7 +491,8 @@ class Registry:
         """Refuse an object that breaks rules; do nothing when there are none."""
         if errors:
             resource = handle.resource
-            raise invalid_object(handle.storage.group, resource.kind, obj["metadata"].get("name") or "", errors)
+            kind = obj["kind"] if resource.custom else resource.kind
+            raise invalid_object(handle.storage.group, kind, obj["metadata"].get("name") or "", errors)
 
 
 def _same_endpoint(one: ResourceInfo, other: ResourceInfo) -> bool:

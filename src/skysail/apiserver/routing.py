@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from skysail.apiserver.contract import ResourceInfo
 from skysail.apiserver.schema import Schema
-from skysail.apiserver.status import method_not_allowed, unknown_resource
+from skysail.apiserver.status import method_not_allowed, not_found, unknown_resource
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -77,6 +77,8 @@ def _target(
         return None
     name, subresource = (*parts[1:], "", "")[:2]
     if subresource and subresource not in resource.subresources:
+        if resource.custom:
+            raise not_found(resource.group_resource, name)
         return None
     if name and resource.namespaced and not namespace:
         return None

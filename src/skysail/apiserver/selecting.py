@@ -6,7 +6,7 @@ Source: the AddFieldLabelConversionFunc calls of pkg/apis/*/v*/conversion.go, v1
 from collections.abc import Mapping
 
 from skysail.api.fields import FieldSelector
-from skysail.apiserver.contract import GroupResource, Strategy, quote
+from skysail.apiserver.contract import GroupResource, ResourceInfo, Strategy, quote
 from skysail.apiserver.status import bad_request
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
@@ -16,7 +16,7 @@ _BY_KIND: Mapping[GroupResource, str] = {
 _ONLY_BY_NAME = 'is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-def check_fields(resource: GroupResource, strategy: Strategy, selector: FieldSelector) -> None:
+def check_fields(resource: ResourceInfo, strategy: Strategy, selector: FieldSelector) -> None:
     """Refuse a selector on a field the kind does not offer.
 
     Raises:
@@ -30,8 +30,8 @@ def check_fields(resource: GroupResource, strategy: Strategy, selector: FieldSel
     for path in unknown:
         if path in known:
             continue
-        if resource in _BY_KIND:
-            raise bad_request(f"field label {quote(path)} not supported for {_BY_KIND[resource]}")
-        if known:
+        if kind := _BY_KIND.get(resource.group_resource):
+            raise bad_request(f"field label {quote(path)} not supported for {kind}")
+        if known or resource.custom:
             raise bad_request(f"field label not supported: {path}")
         raise bad_request(f"{quote(path)} {_ONLY_BY_NAME}")

@@ -9,6 +9,7 @@ time.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -30,21 +31,24 @@ from skysail.apiserver.authorization import (
 from skysail.apiserver.background import in_background
 from skysail.apiserver.bootstrap import bootstrap
 from skysail.apiserver.contract import quote
+from skysail.apiserver.customresources.keeper import Keeper
 from skysail.apiserver.documents import Documents
 from skysail.apiserver.durable import REVISION_BLOCK, Database, Journal, ThreadCommitter
 from skysail.apiserver.endpoints import Endpoints, is_watch, is_write
 from skysail.apiserver.reading import FutureRevision
-from skysail.apiserver.registry import Registry
+from skysail.apiserver.registry import DEFINITIONS, Registry
 from skysail.apiserver.routing import Target, route
 from skysail.apiserver.schema import load
 from skysail.apiserver.status import failure_response, internal_error, too_large, version_too_large
-from skysail.apiserver.store import Store
+from skysail.apiserver.store import Change, Store
 from skysail.apiserver.streams import Watches, WatchPlan
 
 BODY_LIMIT = 3 * 1024 * 1024
 COMPACTION_SECONDS = 300.0
 FUTURE_SECONDS = 3.0
 _POLL_SECONDS = 0.05
+_ESTABLISH_SECONDS = 0.05
+_CLEANUP_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 _PAGE_NOT_FOUND = Response(404, (("Content-Type", "text/plain; charset=utf-8"),), b"404 page not found\n")
 _WATCH_HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", "application/json"))
@@ -88,8 +92,9 @@ class ApiServer:
         access = ServerAccess(self._authorizer, dict(tokens or {}).get)
         self._endpoints = Endpoints(self.registry, clock, rng, self._options, access)
         self._journal: Journal | None = None
+        self._keeper = Keeper(self.registry, clock, rng)
         if self._database is not None:
-            self.registry.restore(self._database.load())
+            self._restore(self._database)
 
     def _first_revision(self) -> int:
         if self._database is None:
@@ -97,6 +102,24 @@ class ApiServer:
         reserved = self._database.reserved
         self._database.reserve(reserved + REVISION_BLOCK)
         return reserved
+
+    def _restore(self, database: Database) -> None:
+        """Read the objects of a former life; definitions first, as they say what their instances are."""
+        stored = list(database.load())
+        self.registry.restore(each for each in stored if each.resource == DEFINITIONS)
+        self._keeper.serve()
+        self.registry.restore(each for each in stored if each.resource != DEFINITIONS)
+
+    async def _keep_definitions(self) -> None:
+        changed = Signal()
+        cancel = self.store.subscribe(DEFINITIONS, changed)
+        try:
+            while True:
+                waiting = self._keeper.sync()
+                await changed.wait(_CLEANUP_SECONDS if waiting else None)
+                await asyncio.sleep(_ESTABLISH_SECONDS)
+        finally:
+            cancel()
 
     def _make_authorizer(self) -> Authorizer:
         mode = self._options.get("authorization-mode", "AlwaysAllow")
@@ -115,7 +138,7 @@ class ApiServer:
             if self._journal is not None:
                 await self._journal.flush()
             self.store.begin()
-            work = {"apiserver-compaction": self._compact()}
+            work = {"apiserver-compaction": self._compact(), "apiserver-definitions": self._keep_definitions()}
             if self._journal is not None:
                 work["apiserver-journal"] = self._journal.run()
             async with in_background(work):
@@ -199,6 +222,24 @@ class ApiServer:
             if loop.time() >= deadline:
                 raise version_too_large(revision, self.store.visible)
             await asyncio.sleep(_POLL_SECONDS)
+
+
+class Signal:
+    """A listener that only notes that something has changed."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def offer(self, change: Change) -> None:
+        """Take note."""
+        self._event.set()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait for a change, but no longer than that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        self._event.clear()
 
 
 def _with_warnings(response: Response, warnings: list[str]) -> Response:

@@ -123,8 +123,13 @@ def unsupported_media_type() -> UnsupportedMediaType:
     )
 
 
-def unsupported_patch_type() -> UnsupportedMediaType:
-    """415: a PATCH of an unknown kind."""
+def unsupported_patch_type(accepted: Sequence[str] = ()) -> UnsupportedMediaType:
+    """415: a PATCH of an unknown kind; custom resources name what they accept."""
+    if accepted:
+        offered = ", ".join(accepted)
+        return UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {offered}"
+        )
     return UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
 
 
