@@ -28,6 +28,7 @@ from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo, made_from
 
 Value = object
 Reader = Callable[[Value, "Notes"], Value]
+_FieldReader = tuple[Reader, bool, bool]
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
@@ -119,14 +120,31 @@ class Readers:
 
         return read_map
 
+    def _custom(self, info: TypeInfo) -> Reader:
+        """Custom objects keep what they hold, nulls too: their schema prunes and checks them elsewhere."""
+        metadata = info.target(info.fields.get("metadata"))
+        read_metadata = self.of_type(metadata) if metadata is not None and not metadata.custom else None
+
+        def read_custom(value: Value, notes: Notes) -> Value:
+            if not isinstance(value, dict):
+                raise Surprise
+            out = dict(value)
+            if read_metadata is not None and "metadata" in out:
+                out["metadata"] = read_metadata(out["metadata"], notes)
+            return out
+
+        return read_custom
+
     def _struct(self, info: TypeInfo) -> Reader:
-        fields: dict[str, tuple[Reader, bool, bool]] = {}
+        if info.custom:
+            return self._custom(info)
+        fields: dict[str, _FieldReader] = {}
         strings: dict[str, bool] = {}
         for name, field in info.fields.items():
             drops_empty = field.omit == "empty" and not field.pointer and _can_be_empty(field, info)
             # An empty list here is a request: forget who owns what. `managed_fields` takes it out.
             drops_empty = drops_empty and name != "managedFields"
-            lazy = _Lazy(self, field, info)
+            lazy = _Lazy(self, field, info, fields, name)
             nulls_empty = (
                 not drops_empty and not field.pointer and field.omit == "" and field.type in ("array", "object")
             )
@@ -190,16 +208,18 @@ class Readers:
 class _Lazy:
     """A field's reader, compiled when the field is first met: a Pod does not pay for its 30 volume sources."""
 
-    __slots__ = ("field", "owner", "read", "readers")
+    __slots__ = ("field", "name", "owner", "readers", "siblings")
 
-    def __init__(self, readers: Readers, field: FieldInfo, owner: TypeInfo) -> None:
-        self.readers, self.field, self.owner = readers, field, owner
-        self.read: Reader | None = None
+    def __init__(
+        self, readers: Readers, field: FieldInfo, owner: TypeInfo, siblings: dict[str, "_FieldReader"], name: str
+    ) -> None:
+        self.readers, self.field, self.owner, self.siblings, self.name = readers, field, owner, siblings, name
 
     def __call__(self, value: Value, notes: Notes) -> Value:
-        if self.read is None:
-            self.read = self.readers._of_shape(self.field, self.owner)
-        return self.read(value, notes)
+        _, drops_empty, nulls_empty = self.siblings[self.name]
+        read = self.readers._of_shape(self.field, self.owner)
+        self.siblings[self.name] = (read, drops_empty, nulls_empty)
+        return read(value, notes)
 
 
 def _can_be_empty(field: FieldInfo, owner: TypeInfo) -> bool:
