@@ -6,13 +6,14 @@ only the Node object are told when it changes; those that count pods are told wh
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from skysail.api.labels import Selector
 from skysail.scheduler.cache.node_info import NodeInfo
-from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.pod_info import AffinityTerm, PodInfo
 
 ABSENT = -1
 
@@ -41,19 +42,50 @@ class NodeColumn(ABC):
 
 
 class PodColumn(ABC):
-    """A column that counts pods."""
+    """A column that counts pods.
+
+    Attributes:
+        total: (capacity,) int32, the counted pods of each row.
+        version: Rises with every change.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.total: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
+        self.version = 0
 
     @abstractmethod
+    def counts(self, info: PodInfo) -> int:
+        """How often this pod counts."""
+
     def move(self, row: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
         """These pods came to the row and left it."""
+        for infos, sign in ((added, 1), (removed, -1)):
+            for info in infos:
+                number = self.counts(info)
+                if number:
+                    self.count(row, info, sign * number)
+                    self.version += 1
 
-    @abstractmethod
+    def count(self, row: int, info: PodInfo, number: int) -> None:
+        """Add to a row's count."""
+        self.total[row] += number
+
+    def write_scratch(self, source: int, target: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
+        """Make a scratch row equal to a live one but for some pods."""
+        self.copy_cell(source, target)
+        for infos, sign in ((added, 1), (removed, -1)):
+            for info in infos:
+                number = self.counts(info)
+                if number:
+                    self.count(target, info, sign * number)
+
     def copy_cell(self, source: int, target: int) -> None:
         """Make a scratch row equal to a live one."""
+        self.total[target] = self.total[source]
 
-    @abstractmethod
     def resize(self, capacity: int) -> None:
         """Make room for more rows."""
+        self.total = grown(self.total, capacity, 0)
 
 
 class LabelColumn(NodeColumn):
@@ -138,48 +170,107 @@ class ImageColumn(NodeColumn):
 
 
 class MatchColumn(PodColumn):
-    """How many pods of each row one selector matches: what spread and pod affinity count.
+    """How many pods of each row match some selectors: what spread and pod affinity count.
 
-    Terminating pods are counted apart: topology spread leaves them out, pod affinity does not.
+    Args:
+        tests: Namespaces (None is all of them) and selector; a pod counts once when it passes every test.
+        capacity: Rows to make room for.
 
     Attributes:
-        live: (capacity,) int32, matching pods without a deletion timestamp.
-        terminating: (capacity,) int32, matching pods with one.
-        version: Rises with every change.
+        total: All matching pods.
+        live: (capacity,) int32, those without a deletion timestamp: topology spread leaves the others out.
     """
 
-    def __init__(self, namespaces: frozenset[str] | None, selector: Selector, capacity: int) -> None:
-        self.namespaces = namespaces
-        self.selector = selector
+    def __init__(self, tests: Sequence[tuple[frozenset[str] | None, Selector]], capacity: int) -> None:
+        super().__init__(capacity)
+        self._tests = tuple(tests)
         self.live: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
-        self.terminating: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
-        self.version = 0
 
-    def matches(self, info: PodInfo) -> bool:
-        """Whether the column counts this pod."""
+    def counts(self, info: PodInfo) -> int:
+        """1 when the pod passes every test."""
         metadata = info.pod.metadata
-        if self.namespaces is not None and metadata.namespace not in self.namespaces:
-            return False
-        return self.selector.matches(metadata.labels)
+        for namespaces, selector in self._tests:
+            if namespaces is not None and metadata.namespace not in namespaces:
+                return 0
+            if not selector.matches(metadata.labels):
+                return 0
+        return 1
 
-    def move(self, row: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
-        """Count the pods that came, discount those that left."""
-        for infos, sign in ((added, 1), (removed, -1)):
-            for info in infos:
-                if self.matches(info):
-                    column = self.live if info.pod.metadata.deletion_timestamp is None else self.terminating
-                    column[row] += sign
-                    self.version += 1
-
-    def resize(self, capacity: int) -> None:
-        """Make room for more rows."""
-        self.live = grown(self.live, capacity, 0)
-        self.terminating = grown(self.terminating, capacity, 0)
+    def count(self, row: int, info: PodInfo, number: int) -> None:
+        """Add to a row's counts."""
+        self.total[row] += number
+        if info.pod.metadata.deletion_timestamp is None:
+            self.live[row] += number
 
     def copy_cell(self, source: int, target: int) -> None:
         """Make a scratch row equal to a live one."""
+        super().copy_cell(source, target)
         self.live[target] = self.live[source]
-        self.terminating[target] = self.terminating[source]
+
+    def resize(self, capacity: int) -> None:
+        """Make room for more rows."""
+        super().resize(capacity)
+        self.live = grown(self.live, capacity, 0)
+
+
+TermKind = Literal["required_affinity", "required_anti_affinity", "preferred_affinity", "preferred_anti_affinity"]
+
+
+class CarrierColumn(PodColumn):
+    """How many pods of each row carry one (anti-)affinity term."""
+
+    def __init__(self, kind: TermKind, term: AffinityTerm, capacity: int) -> None:
+        super().__init__(capacity)
+        self._kind: TermKind = kind
+        self._term = term
+
+    def counts(self, info: PodInfo) -> int:
+        """How often the pod carries the term."""
+        return terms_of(info, self._kind).count(self._term)
+
+
+class TermRegistry(PodColumn):
+    """Which terms of a kind any pod in the cluster carries.
+
+    Attributes:
+        carried: Each term with the number of its carriers.
+        terms_version: Rises when a term comes or goes.
+    """
+
+    def __init__(self, kind: TermKind, capacity: int) -> None:
+        super().__init__(capacity)
+        self._kind: TermKind = kind
+        self.carried: dict[AffinityTerm, int] = {}
+        self.terms_version = 0
+
+    def counts(self, info: PodInfo) -> int:
+        """How many terms the pod carries."""
+        return len(terms_of(info, self._kind))
+
+    def write_scratch(self, source: int, target: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
+        """Scratch rows carry nothing: what-ifs are told of their pods one by one."""
+
+    def count(self, row: int, info: PodInfo, number: int) -> None:
+        """Count the pod's terms in or out."""
+        super().count(row, info, number)
+        sign = 1 if number > 0 else -1
+        for term in terms_of(info, self._kind):
+            carriers = self.carried.get(term, 0) + sign
+            if carriers:
+                self.terms_version += carriers == sign
+                self.carried[term] = carriers
+            else:
+                self.terms_version += 1
+                del self.carried[term]
+
+
+def terms_of(info: PodInfo, kind: TermKind) -> tuple[AffinityTerm, ...]:
+    """The pod's terms of a kind."""
+    if kind == "required_affinity":
+        return info.required_affinity
+    if kind == "required_anti_affinity":
+        return info.required_anti_affinity
+    return info.preferred_affinity if kind == "preferred_affinity" else info.preferred_anti_affinity
 
 
 def pods_moved(

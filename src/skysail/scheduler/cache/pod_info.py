@@ -21,9 +21,9 @@ REMEMBERED = 4096
 """How many distinct shapes of requests are remembered, so that pods of one template are added up once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AffinityTerm:
-    """A pod affinity term, parsed.
+    """A pod affinity term, parsed. Terms of equal pods are one object, so terms compare and hash by identity.
 
     Attributes:
         namespaces: Namespaces by name. The pod's own one stands here when the term names none and has no selector.
@@ -60,6 +60,7 @@ class PodInfo:
         host_ports: `(host_ip, protocol, port)` of all containers' host ports.
         claims: `namespace/name` of the persistent volume claims it mounts by name.
         required_affinity: Required pod affinity terms; the other three alike.
+        terms_error: Why some term cannot be read; the terms are then left out.
     """
 
     __slots__ = (
@@ -75,6 +76,7 @@ class PodInfo:
         "required_anti_affinity",
         "resources",
         "scoring",
+        "terms_error",
     )
 
     def __init__(self, pod: Pod) -> None:
@@ -91,8 +93,12 @@ class PodInfo:
         self.required_anti_affinity: tuple[AffinityTerm, ...] = ()
         self.preferred_affinity: tuple[AffinityTerm, ...] = ()
         self.preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
+        self.terms_error = ""
         if pod.spec.affinity is not None:
-            self._parse_affinity(pod.spec.affinity)
+            try:
+                self._parse_affinity(pod.spec.affinity)
+            except ValueError as error:
+                self.terms_error = str(error)
 
     def _read_special_requests(self, pod: Pod) -> None:
         """Where upstream's uses of the requests part ways: pod-level requests, and resizes under way."""
@@ -120,7 +126,7 @@ class PodInfo:
         copy.pod, copy.key = pod, self.key
         copy.requests, copy.resources, copy.scoring = self.requests, self.resources, self.scoring
         copy.request_key = self.request_key
-        copy.host_ports, copy.claims = self.host_ports, self.claims
+        copy.host_ports, copy.claims, copy.terms_error = self.host_ports, self.claims, self.terms_error
         copy.required_affinity, copy.required_anti_affinity = self.required_affinity, self.required_anti_affinity
         copy.preferred_affinity, copy.preferred_anti_affinity = self.preferred_affinity, self.preferred_anti_affinity
         return copy
@@ -203,18 +209,33 @@ def claim_names(pod: Pod) -> tuple[str, ...]:
     )
 
 
+_terms_read: dict[tuple[str, bytes, int], AffinityTerm] = {}
+
+
 def parse_term(namespace: str, term: PodAffinityTerm, weight: int = 0) -> AffinityTerm:
-    """Parse one term of a pod in `namespace`."""
+    """Parse one term of a pod in `namespace`; equal terms are one object.
+
+    Raises:
+        ValueError: A selector cannot be read.
+    """
     names = term.namespaces
     if not names and term.namespace_selector is None:
         names = (namespace,)
-    return AffinityTerm(
-        namespaces=frozenset(names),
-        selector=Selector.from_label_selector(term.label_selector),
-        topology_key=term.topology_key,
-        namespace_selector=Selector.from_label_selector(term.namespace_selector),
-        weight=weight,
-    )
+    else:
+        namespace = ""
+    key = (namespace, msgspec.json.encode(term, order="deterministic"), weight)
+    known = _terms_read.get(key)
+    if known is None:
+        if len(_terms_read) >= REMEMBERED:
+            _terms_read.clear()
+        known = _terms_read[key] = AffinityTerm(
+            namespaces=frozenset(names),
+            selector=Selector.from_label_selector(term.label_selector),
+            topology_key=term.topology_key,
+            namespace_selector=Selector.from_label_selector(term.namespace_selector),
+            weight=weight,
+        )
+    return known
 
 
 def _terms(namespace: str, terms: tuple[PodAffinityTerm, ...]) -> tuple[AffinityTerm, ...]:

@@ -17,13 +17,25 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from skysail.api.labels import Selector
 from skysail.api.node import Taint
-from skysail.scheduler.cache.columns import ImageColumn, LabelColumn, NodeColumn, PodColumn, pods_moved
+from skysail.scheduler.cache.columns import (
+    CarrierColumn,
+    ImageColumn,
+    LabelColumn,
+    MatchColumn,
+    NodeColumn,
+    PodColumn,
+    TermKind,
+    TermRegistry,
+    pods_moved,
+)
 from skysail.scheduler.cache.matrices import Amounts, IntColumn, RowIndex
 from skysail.scheduler.cache.node_info import NodeInfo
-from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.pod_info import AffinityTerm, PodInfo
 
 C = TypeVar("C")
+T = TypeVar("T")
 NodeC = TypeVar("NodeC", bound=NodeColumn)
 PodC = TypeVar("PodC", bound=PodColumn)
 
@@ -103,6 +115,7 @@ class NodeTable:
         self.log = ChangeLog()
         self.node_log = ChangeLog()
         self.memo: dict[Hashable, object] = {}
+        self._remembered: dict[Hashable, object] = {}
         self._changed_rows: tuple[int, int, RowIndex] = (0, 0, NO_ROWS)
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -170,6 +183,27 @@ class NodeTable:
                     column.move(row, info.pods.values(), ())
         self._pod_columns[key] = column
         return column  # type: ignore[return-value]
+
+    def matches(self, *tests: tuple[frozenset[str] | None, Selector]) -> MatchColumn:
+        """How many pods of each row pass every test: namespaces (None is all) and selector."""
+        return self.pod_column(("matches", tests), lambda capacity: MatchColumn(tests, capacity))
+
+    def carriers(self, kind: TermKind, term: AffinityTerm) -> CarrierColumn:
+        """How many pods of each row carry a term."""
+        return self.pod_column(("carriers", kind, term), lambda capacity: CarrierColumn(kind, term, capacity))
+
+    def registry(self, kind: TermKind) -> TermRegistry:
+        """Which terms of a kind any pod carries."""
+        return self.pod_column(("registry", kind), lambda capacity: TermRegistry(kind, capacity))
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Something a plugin derives from this table, kept under a key that names it; the oldest go first."""
+        found = self._remembered.pop(key, None)
+        if found is None:
+            _make_room(self._remembered)
+            found = make()
+        self._remembered[key] = found
+        return found  # type: ignore[return-value]
 
     # -- writing (the snapshot does) -------------------------------------------------------------------------------
 
@@ -244,8 +278,7 @@ class NodeTable:
         self._write_use(row, info)
         added, removed = pods_moved(original.pods, info.pods)
         for pod_column in self._pod_columns.values():
-            pod_column.copy_cell(source, row)
-            pod_column.move(row, added, removed)
+            pod_column.write_scratch(source, row, added, removed)
 
     def _take_row(self, name: str) -> int:
         if self._free:

@@ -13,11 +13,13 @@ from skysail.scheduler.framework.plugin import Plugin
 from skysail.scheduler.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from skysail.scheduler.plugins.default_bind import DefaultBinder
 from skysail.scheduler.plugins.image_locality import ImageLocality
+from skysail.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from skysail.scheduler.plugins.node_affinity import NodeAffinity
 from skysail.scheduler.plugins.node_name import NodeName
 from skysail.scheduler.plugins.node_ports import NodePorts
 from skysail.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from skysail.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from skysail.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from skysail.scheduler.plugins.priority_sort import PrioritySort
 from skysail.scheduler.plugins.scheduling_gates import SchedulingGates
 from skysail.scheduler.plugins.taint_toleration import TaintToleration
@@ -29,12 +31,14 @@ REGISTRY: Mapping[str, PluginFactory] = MappingProxyType(
     {
         "DefaultBinder": DefaultBinder,
         "ImageLocality": ImageLocality,
+        "InterPodAffinity": InterPodAffinity,
         "NodeAffinity": NodeAffinity,
         "NodeName": NodeName,
         "NodePorts": NodePorts,
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
         "NodeResourcesFit": NodeResourcesFit,
         "NodeUnschedulable": NodeUnschedulable,
+        "PodTopologySpread": PodTopologySpread,
         "PrioritySort": PrioritySort,
         "SchedulingGates": SchedulingGates,
         "TaintToleration": TaintToleration,
