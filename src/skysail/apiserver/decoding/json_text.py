@@ -8,6 +8,7 @@ everything behind recurses.
 """
 
 import json
+import math
 import re
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 MAX_DEPTH = 150
 
 _decode = msgspec.json.Decoder().decode
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.S)
 
@@ -47,6 +49,8 @@ def parse(text: bytes) -> object:
     Raises:
         JsonSyntaxError: It is none; in Go's words.
     """
+    if _LONG_NUMBER.search(text):
+        return plain(parse_careful(text))
     try:
         value = _decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -85,11 +89,21 @@ def _sound(text: str) -> str:
 
 def _float(text: str) -> FloatText:
     value = FloatText(text)
+    if math.isinf(value):
+        raise JsonSyntaxError(f"json: cannot unmarshal number {text} into Go value of type float64")
     value.text = text
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_float, strict=True)
+def _integer(text: str) -> int | FloatText:
+    """An int64; what is beyond is a float, as in Go."""
+    if len(text) < 19 or (len(text) < 21 and _LOWEST <= int(text) <= _HIGHEST):
+        return int(text)
+    return _float(text)
+
+
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_float, parse_int=_integer, strict=True)
 
 
 def plain(value: object) -> object:
@@ -101,6 +115,22 @@ def plain(value: object) -> object:
     if isinstance(value, str):
         return _sound(value)
     return float(value) if isinstance(value, FloatText) else value
+
+
+def depth_of(value: object) -> int:
+    """How deep a value nests; counts no further than one beyond `MAX_DEPTH`."""
+    level, here = 0, [value]
+    while level <= MAX_DEPTH:
+        here = [
+            item
+            for outer in here
+            if isinstance(outer, dict | list)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not here:
+            return level
+        level += 1
+    return level
 
 
 def check_depth(text: bytes) -> None:
@@ -121,10 +151,6 @@ def check_depth(text: bytes) -> None:
 
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
-_NUMBER_PARTS = (
-    (re.compile(rb"-?"), ""),
-    (re.compile(rb"0|[1-9][0-9]*"), "in numeric literal"),
-)
 _STRING_RUN = re.compile(rb'[^"\\\x00-\x1f]*')
 _ESCAPES = b'"\\/bfnrt'
 _HEX = b"0123456789abcdefABCDEF"

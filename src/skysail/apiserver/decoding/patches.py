@@ -21,6 +21,7 @@ from skysail.apiserver.go_values import json_kind, print_value
 from skysail.apiserver.schema import TypeInfo
 
 MAX_OPERATIONS = 10_000
+_LIBRARY_TYPES = ("jsonpatch.Patch", "jsonpatch.Operation")
 _OPERATION_FIELDS = ("op", "path", "from", "value")
 
 
@@ -31,21 +32,23 @@ def read_json_patch(body: bytes, field_validation: str) -> tuple[list[Raw], list
         BadRequest: It is no list of operations.
         TooLarge: It has more than ten thousand.
     """
-    value = _parse(body)
+    # Without field validation upstream leaves the whole reading to its patch library, which names other types.
+    checked = field_validation != "Ignore"
+    prefix = "error decoding patch: " if checked else ""
+    value = _parse(body, prefix=prefix)
+    whole, each = ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp") if checked else _LIBRARY_TYPES
     if not isinstance(value, list):
-        raise _undecodable(f"json: cannot unmarshal {json_kind(value)} into Go value of type []handlers.jsonPatchOp")
+        raise _mistyped(value, f"value of type {whole}", prefix)
     for operation in value:
         if not isinstance(operation, dict):
-            problem = f"cannot unmarshal {json_kind(operation)} into Go value of type handlers.jsonPatchOp"
-            raise _undecodable(f"json: {problem}")
-        for name in ("op", "path", "from"):
+            raise _mistyped(operation, f"value of type {each}", prefix)
+        for name in ("op", "path", "from") if checked else ():
             if not isinstance(operation.get(name, ""), str | None):
-                problem = f"cannot unmarshal {json_kind(operation[name])} into Go struct field jsonPatchOp.{name}"
-                raise _undecodable(f"json: {problem} of type string")
+                raise _mistyped(operation[name], f"struct field jsonPatchOp.{name} of type string", prefix)
     if len(value) > MAX_OPERATIONS:
         raise TooLarge(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(value)}")
     findings: list[str] = []
-    if field_validation != "Ignore":
+    if checked:
         unknown = [
             f'unknown field "[{index}].{name}"'
             for index, operation in enumerate(value)
@@ -62,6 +65,12 @@ def read_merge_patch(body: bytes, field_validation: str) -> tuple[Raw, list[str]
     Raises:
         BadRequest: It is no object.
     """
+    if field_validation == "Ignore":
+        try:
+            value = parse(body)
+        except JsonSyntaxError:
+            raise BadRequest("Invalid JSON Patch") from None
+        return _object(value, "error decoding patch: "), []
     return _object(_parse(body), "error decoding patch: "), _repeated(body, field_validation)
 
 
@@ -85,8 +94,8 @@ def read_apply_patch(body: bytes, field_validation: str) -> tuple[Raw, list[str]
     except (YamlSyntaxError, JsonSyntaxError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     if not isinstance(value, dict):
-        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
-        raise BadRequest(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+        prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+        raise _mistyped(value, "value of type map[string]interface {}", prefix)
     if problem and field_validation == "Strict":
         raise BadRequest(f"error strict decoding YAML: {problem}")
     return cast("Raw", value), [problem] if problem and field_validation == "Warn" else []
@@ -110,16 +119,15 @@ def _parse(body: bytes, prefix: str = "error decoding patch: ") -> object:
         raise BadRequest(f"{prefix}{error}") from error
 
 
-def _undecodable(problem: str) -> BadRequest:
-    return BadRequest(f"error decoding patch: {problem}")
+def _mistyped(value: object, wanted: str, prefix: str) -> BadRequest:
+    return BadRequest(f"{prefix}json: cannot unmarshal {json_kind(value)} into Go {wanted}")
 
 
 def _object(value: object, prefix: str) -> Raw:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
-        raise BadRequest(prefix + problem)
+        raise _mistyped(value, "value of type map[string]interface {}", prefix)
     return cast("Raw", value)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from skysail.apiserver.decoding.json_text import MAX_DEPTH, depth_of
+
 if TYPE_CHECKING:
     _Loader = yaml.SafeLoader
 else:
@@ -53,14 +55,14 @@ _resolve("null", "~|null|Null|NULL|", "~nN\0")
 _GoLoader.yaml_implicit_resolvers.setdefault("", []).append((_TAG + "null", re.compile("^$")))
 
 
-def _construct_integer(loader: yaml.Loader, node: yaml.ScalarNode) -> int:
+def _construct_integer(loader: yaml.Loader, node: yaml.ScalarNode) -> int | float:
     text = str(loader.construct_scalar(node)).replace("_", "")
     sign = -1 if text.startswith("-") else 1
     digits = text.lstrip("+-").lower()
-    for prefix, base in (("0b", 2), ("0o", 8), ("0x", 16)):
-        if digits.startswith(prefix):
-            return sign * int(digits[2:], base)
-    return sign * int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)
+    prefixes = {"0b": 2, "0o": 8, "0x": 16}
+    base = prefixes.get(digits[:2], 8 if len(digits) > 1 and digits[0] == "0" else 10)
+    value = sign * int(digits[2:] if digits[:2] in prefixes else digits, base)
+    return value if -(1 << 63) <= value < 1 << 63 else float(value)
 
 
 def _construct_boolean(loader: yaml.Loader, node: yaml.ScalarNode) -> bool:
@@ -109,6 +111,15 @@ _GoLoader.add_constructor(_TAG + "timestamp", _construct_text)
 MAX_ALIASES = 200
 
 
+def _place(error: yaml.MarkedYAMLError) -> str:
+    """The line as go-yaml gives it: where the context begins if not on the first line; the parser's are one too low."""
+    shift = 1 if isinstance(error, yaml.scanner.ScannerError) else 0
+    for mark in (error.context_mark, error.problem_mark):
+        if mark is not None and mark.line:
+            return f"line {mark.line + shift}: "
+    return ""
+
+
 def parse_yaml(text: bytes) -> tuple[object, str]:
     """The value of a YAML document, and what a strict reading says of keys that came twice ("" when none did).
 
@@ -127,12 +138,15 @@ def parse_yaml(text: bytes) -> tuple[object, str]:
         # Like go-yaml, only the first document of a stream is read.
         value: object = loader.get_data()
     except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise YamlSyntaxError(f"error converting YAML to JSON: yaml: {line}{error.problem}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise YamlSyntaxError(f"error converting YAML to JSON: yaml: {_place(error)}{error.problem}") from error
+    except YamlSyntaxError:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         raise YamlSyntaxError(f"error converting YAML to JSON: yaml: {error}") from error
     finally:
         loader.dispose()
+    if depth_of(value) > MAX_DEPTH:
+        raise YamlSyntaxError("error converting YAML to JSON: yaml: exceeded max depth")
     problem = ""
     if loader.duplicates:
         lines = "\n".join(loader.duplicates)
