@@ -52,7 +52,11 @@ def replay(scenario: str) -> Outcome:
 
     async def main(clock: LoopClock) -> Outcome:
         server = ApiServer(
-            clock=clock, rng=Random(7), compaction_interval=COMPACTION_SECONDS, tokens=TOKENS, options=OPTIONS.get(scenario, {})
+            clock=clock,
+            rng=Random(7),
+            compaction_interval=COMPACTION_SECONDS,
+            tokens=TOKENS,
+            options=OPTIONS.get(scenario, {}),
         )
         async with server.running(), asyncio.TaskGroup() as group:
             player = _Player(server, group)
@@ -130,7 +134,8 @@ class _Player:
             self._places.remember(body)
             found += differences(self._places, expected["body"], body)
         if "bodyKeys" in expected:
-            found += differences(self._places, expected["bodyKeys"], sorted(body))
+            document = json.loads(response.body)
+            found += differences(self._places, expected["bodyKeys"], sorted(document))
         return found
 
     async def _open(self, step: dict[str, Any]) -> list[Difference]:

@@ -158,9 +158,17 @@ def _store_view(
 ) -> Changed:
     registry.check_version(handle, body, record)
     old = handle.as_document(record.body)
-    new = view.write(body, handle.as_document(record.body), ctx)
     if view.body_kind is None:
-        handle.strategy.default(new)
+        handle.strategy.default(body)
+    whole = view.body_kind is None and ctx.subresource != "status"
+    if whole and not tracked:
+        # Upstream notes who writes which fields before the endpoint puts back what it does not take.
+        registry.track_fields(handle, old, body, ctx)
+        tracked = True
+    managed = body["metadata"].get("managedFields") if whole else None
+    new = view.write(body, handle.as_document(record.body), ctx)
+    if managed:
+        new["metadata"]["managedFields"] = managed
     if not tracked:
         registry.track_fields(handle, old, new, ctx)
     lifecycle.carry_over(new, old)

@@ -386,12 +386,15 @@ class Registry(Reader, Protocol):
         ctx: RequestContext,
         *,
         validate: bool = True,
+        manager: str = "",
+        subresource: str = "",
     ) -> Raw:
         """Alter one object and return it as stored.
 
         `mutate` gets its own copy and either alters it in place (returning None) or returns the new object; what it
-        raises ends the request. The strategy's validate_update runs unless `validate` is False; prepare_update and
-        managed fields do not. Nothing is written when nothing changed, or on a dry run.
+        raises ends the request. The strategy's validate_update runs unless `validate` is False; prepare_update does
+        not. Managed fields are only tracked when a `manager` is named, as if it wrote through `subresource`. Nothing is
+        written when nothing changed, or on a dry run.
 
         Raises:
             NotFound: There is no such object.

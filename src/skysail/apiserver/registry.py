@@ -12,7 +12,7 @@ Source: apiserver/pkg/registry/generic/registry/store.go, v1.36.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -289,6 +289,8 @@ class Registry:
         ctx: RequestContext,
         *,
         validate: bool = True,
+        manager: str = "",
+        subresource: str = "",
     ) -> Raw:
         """Alter an object for a subresource; see `contract.Registry`."""
         handle = self.handle_of(resource)
@@ -298,6 +300,8 @@ class Registry:
         new = new if replaced is None else replaced
         if validate:
             self.raise_invalid(handle, new, handle.strategy.validate_update(new, old))
+        if manager:
+            self.track_fields(handle, old, new, replace(ctx, field_manager=manager, subresource=subresource))
         altered: Raw = _decode(self.store_update(handle, record, new, old, ctx))
         return altered
 

@@ -69,7 +69,16 @@ class EvictionAction:
         def note(current: Raw) -> None:
             decrement(current, ctx.name, ctx)
 
-        registry.update(BUDGETS, ctx.namespace, budget["metadata"]["name"], note, ctx, validate=False)
+        registry.update(
+            BUDGETS,
+            ctx.namespace,
+            budget["metadata"]["name"],
+            note,
+            ctx,
+            validate=False,
+            manager="kube-apiserver",
+            subresource="status",
+        )
 
 
 def _dry_run(options: Raw, ctx: RequestContext) -> None:
