@@ -10,7 +10,7 @@ import numpy as np
 
 from skysail.api.core import Pod
 from skysail.api.labels import Selector
-from skysail.scheduler.cache.columns import MatchColumn, TermKind
+from skysail.scheduler.cache.columns import MatchColumn, TermKind, TermRegistry
 from skysail.scheduler.cache.matrices import IntColumn, Rows
 from skysail.scheduler.cache.pod_info import AffinityTerm
 from skysail.scheduler.cache.table import NodeTable
