@@ -120,6 +120,8 @@ def test_custom_kinds_bring_their_own_schema_and_a_new_hash() -> None:
     assert serve("integer") != serve("string")
     made = document(openapi, "apis/x.io/v1")["components"]["schemas"]["io.x.v1.Widget"]
     assert made["properties"]["spec"]["properties"]["size"] == {"type": "string"}
+    patch = document(openapi, "apis/x.io/v1")["paths"]["/apis/x.io/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
+    assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
     assert set(made["properties"]) == {"spec", "apiVersion", "kind", "metadata"}
     table.remove(row)
     assert "apis/x.io/v1" not in index(openapi)

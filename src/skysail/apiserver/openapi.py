@@ -46,10 +46,8 @@ _READ_PARAMETERS = (
 _DELETE_PARAMETERS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
 _BOOLEANS = frozenset({"allowWatchBookmarks", "sendInitialEvents", "watch", "orphanDependents", "force"})
 _INTEGERS = frozenset({"limit", "timeoutSeconds", "gracePeriodSeconds"})
-_PATCHES = (
-    "application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-)  # fmt: skip
+_PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+_STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class OpenAPI:
@@ -271,9 +269,17 @@ def _paths_of(row: ResourceInfo) -> Iterable[tuple[str, Raw]]:
     if verbs & {"get", "update", "patch", "delete"}:
         named = {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
         methods = {method: verb for method, verb in named.items() if verb in verbs}
-        yield f"{home}/{{name}}", _item(gvk, [*namespace, "name"], **methods)
+        yield f"{home}/{{name}}", _patchable(row, _item(gvk, [*namespace, "name"], **methods))
     for name, sub in sorted(row.subresources.items()):
-        yield f"{home}/{{name}}/{name}", _subresource(sub, [*namespace, "name"])
+        yield f"{home}/{{name}}/{name}", _patchable(row, _subresource(sub, [*namespace, "name"]))
+
+
+def _patchable(row: ResourceInfo, item: Raw) -> Raw:
+    """The item with the patches that its resource takes; kubectl looks here whether to send strategic ones."""
+    if "patch" in item:
+        media = _PATCHES if row.custom else (*_PATCHES, _STRATEGIC)
+        item["patch"]["requestBody"] = {"content": {each: {"schema": _ref(META + "Patch")} for each in media}}
+    return item
 
 
 def _subresource(sub: SubresourceInfo, in_path: list[str]) -> Raw:
@@ -300,15 +306,12 @@ def _operation(method: str, verb: str, gvk: tuple[str, str, str]) -> Raw:
         parameters = _DELETE_PARAMETERS + (_READ_PARAMETERS if verb == "deletecollection" else ())
     else:
         parameters = _WRITE_PARAMETERS + (("force",) if method == "patch" else ())
-    operation: Raw = {
+    return {
         "responses": {"200": {"description": "OK"}, "401": {"description": "Unauthorized"}},
         "parameters": [_parameter(name) for name in dict.fromkeys(parameters)],
         "x-kubernetes-action": {"create": "post", "update": "put"}.get(verb, verb),
         "x-kubernetes-group-version-kind": _gvk(*gvk),
     }
-    if method == "patch":
-        operation["requestBody"] = {"content": {media: {"schema": _ref(META + "Patch")} for media in _PATCHES}}
-    return operation
 
 
 def _parameter(name: str) -> Raw:

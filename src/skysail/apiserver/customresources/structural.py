@@ -129,6 +129,7 @@ def type_table(schema: Schema, root: str, kind: tuple[str, str, str]) -> dict[st
     whole = _object_type(schema, root, table)
     whole.gvk = (kind,)
     whole.go = f"{kind[1]}.{kind[2]}"
+    whole.json_schema = schema.raw
     for name in ("apiVersion", "kind"):
         whole.fields[name] = FieldInfo(type="string", go="string", omit="empty")
     whole.fields["metadata"] = FieldInfo(ref=OBJECT_META, go="v1.ObjectMeta", omit="empty")
