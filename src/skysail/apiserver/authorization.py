@@ -40,6 +40,10 @@ class Authorizer(Protocol):
         """Whether the user may."""
         ...
 
+    def reason(self, user: User, question: AccessQuestion) -> str:
+        """Why the user may; "" when nothing is to be said."""
+        ...
+
     def rules(self, user: User, namespace: str) -> Sequence[Raw]:
         """The rules that hold for a user in a namespace."""
         ...
@@ -52,6 +56,10 @@ class AlwaysAllow:
         """Yes."""
         return True
 
+    def reason(self, user: User, question: AccessQuestion) -> str:
+        """No reason."""
+        return ""
+
     def rules(self, user: User, namespace: str) -> Sequence[Raw]:
         """Everything."""
         return _EVERYTHING
@@ -62,6 +70,18 @@ class _Binding:
     subjects: Sequence[Raw]
     role: Raw
     namespace: str
+    name: str
+
+    def described(self, subject: Raw) -> str:
+        """The binding in the words of an answer's reason."""
+        kind, name = (
+            ("RoleBinding", f"{self.name}/{self.namespace}") if self.namespace else ("ClusterRoleBinding", self.name)
+        )
+        who = subject.get("name", "")
+        if subject.get("kind") == "ServiceAccount":
+            who = f"{who}/{subject.get('namespace') or self.namespace}"
+        role = f"{self.role.get('kind', '')} {quote(self.role.get('name', ''))}"
+        return f"{kind} {quote(name)} of {role} to {subject.get('kind', '')} {quote(who)}"
 
 
 class RoleBased:
@@ -77,21 +97,37 @@ class RoleBased:
         """Whether any rule that holds for the user covers the question."""
         if MASTERS in user.groups:
             return True
+        return bool(self._granted(user, question))
+
+    def reason(self, user: User, question: AccessQuestion) -> str:
+        """Which binding lets the user."""
+        if MASTERS in user.groups:
+            return ""
+        binding = self._granted(user, question)
+        return f"RBAC: allowed by {binding}" if binding else ""
+
+    def _granted(self, user: User, question: AccessQuestion) -> str:
+        """The binding that covers the question, described; "" when none does."""
         covers = _covers_path if question.path else _covers_resource
-        return any(covers(rule, question) for rule in self._rules(user, question.namespace))
+        for binding, subject, rules in self._held(user, question.namespace):
+            if any(covers(rule, question) for rule in rules):
+                return binding.described(subject)
+        return ""
 
     def rules(self, user: User, namespace: str) -> Sequence[Raw]:
         """The rules that hold for a user in a namespace."""
-        found = list(self._rules(user, namespace))
+        found = [rule for _, _, rules in self._held(user, namespace) for rule in rules]
         return [*_EVERYTHING, *found] if MASTERS in user.groups else found
 
-    def _rules(self, user: User, namespace: str) -> Iterator[Raw]:
+    def _held(self, user: User, namespace: str) -> Iterator[tuple[_Binding, Raw, Sequence[Raw]]]:
+        """The bindings of a user, with the subject that stands for the user and the rules of the role."""
         self._refresh()
         for place in ("", namespace) if namespace else ("",):
             for binding in self._bindings.get(place, ()):
-                if any(_is_subject(user, subject, place) for subject in binding.subjects):
+                subject = next((each for each in binding.subjects if _is_subject(user, each, place)), None)
+                if subject is not None:
                     home = place if binding.role.get("kind") == "Role" else ""
-                    yield from self._roles.get((home, binding.role.get("name", "")), ())
+                    yield binding, subject, self._roles.get((home, binding.role.get("name", "")), ())
 
     def _refresh(self) -> None:
         kinds = (_ROLES, _CLUSTER_ROLES, _BINDINGS, _CLUSTER_BINDINGS)
@@ -106,7 +142,7 @@ class RoleBased:
         for kind in (_BINDINGS, _CLUSTER_BINDINGS):
             for record in self._store.list(kind):
                 body = _decode(record.body)
-                binding = _Binding(body.get("subjects") or (), body["roleRef"], record.namespace)
+                binding = _Binding(body.get("subjects") or (), body["roleRef"], record.namespace, record.name)
                 self._bindings.setdefault(record.namespace, []).append(binding)
 
 
@@ -207,6 +243,10 @@ class ServerAccess:
     def allows(self, user: User, question: AccessQuestion) -> bool:
         """Whether the user may."""
         return self.authorizer.allows(user, question)
+
+    def reason(self, user: User, question: AccessQuestion) -> str:
+        """Why the user may."""
+        return self.authorizer.reason(user, question)
 
     def rules(self, user: User, namespace: str) -> Sequence[Raw]:
         """The rules that hold for a user in a namespace."""

@@ -237,6 +237,10 @@ class Access(Protocol):
         """Whether the user may."""
         ...
 
+    def reason(self, user: User, question: AccessQuestion) -> str:
+        """Why the user may, in RBAC's words; "" when there is nothing to say."""
+        ...
+
     def rules(self, user: User, namespace: str) -> Sequence[Raw]:
         """The PolicyRules that hold for a user in a namespace, as RBAC writes them."""
         ...
@@ -448,6 +452,12 @@ class Action(Protocol):
 
     body_kind: tuple[str, str, str]
     """(group, version, kind) of the body."""
+    tracked: bool
+    """Whether managed fields are noted in the body before `create` sees it: the answer is made of it."""
+
+    def default(self, body: Raw) -> None:
+        """Fill in what the body left out."""
+        ...
 
     def create(self, body: Raw, registry: Registry, ctx: RequestContext) -> Answer:
         """Do it. `ctx.namespace` and `ctx.name` say to whom."""

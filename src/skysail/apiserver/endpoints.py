@@ -25,6 +25,7 @@ from skysail.apiserver.changing import Changed, patch_object, patch_view, put_vi
 from skysail.apiserver.contract import Access, Action, RequestContext, View
 from skysail.apiserver.customresources.bodies import decode_custom
 from skysail.apiserver.forms import as_yaml, form_for, indented
+from skysail.apiserver.patching import managed_fields
 from skysail.apiserver.reading import check_reached, list_page
 from skysail.apiserver.registry import Handle, Registry
 from skysail.apiserver.requests import (
@@ -187,7 +188,20 @@ class Endpoints:
     def _act(self, call: Call, action: Action, options: WriteOptions) -> Response:
         body_type = self._type_of(action.body_kind)
         obj = decode_object(call.request.body, call.content_type, body_type, options, call.warnings)
-        answer = action.create(obj, self._registry, self.context(call, options))
+        ctx = self.context(call, options)
+        action.default(obj)
+        if action.tracked:
+            group, version, _ = action.body_kind
+            managed_fields.update(
+                None,
+                obj,
+                manager=ctx.field_manager,
+                api_version=f"{group}/{version}",
+                subresource=ctx.subresource,
+                now=ctx.now,
+                type_info=body_type,
+            )
+        answer = action.create(obj, self._registry, ctx)
         return self._answer(call, answer.status, _encode(answer.body), shaped=True)
 
     def _update(self, call: Call) -> Response:

@@ -14,6 +14,7 @@ from skysail.apiserver.contract import (
     required,
 )
 from skysail.apiserver.status import conflict, plain_error
+from skysail.apiserver.subresources.actions import PlainAction
 from skysail.apiserver.subresources.pod_conditions import set_condition
 
 PODS = GroupResource("", "pods")
@@ -21,7 +22,7 @@ _BINDING = GroupResource("", "pods/binding")
 SUCCESS: Raw = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-class BindingAction:
+class BindingAction(PlainAction):
     """Assigns a node, once; the node need not exist."""
 
     body_kind = ("", "v1", "Binding")

@@ -11,6 +11,7 @@ from skysail.api.meta import LabelSelector
 from skysail.api.raw import Raw
 from skysail.apiserver.contract import Answer, DeleteOptions, GroupResource, Registry, RequestContext, invalid
 from skysail.apiserver.status import conflict, forbidden_error, invalid_object, not_found, plain_error
+from skysail.apiserver.subresources.actions import PlainAction
 from skysail.apiserver.subresources.binding import PODS, SUCCESS
 from skysail.apiserver.subresources.pod_conditions import set_condition, timestamp
 
@@ -21,7 +22,7 @@ _MAX_DISRUPTED = 2000
 _STILL_PROCESSED = "The disruption budget {} is still being processed by the server."
 
 
-class EvictionAction:
+class EvictionAction(PlainAction):
     """Asks the budget, notes the disruption in it, then deletes the pod."""
 
     body_kind = ("policy", "v1", "Eviction")

@@ -7,6 +7,15 @@ from skysail.apiserver.subresources.binding import BindingAction
 from skysail.apiserver.subresources.cluster import ApprovalView, FinalizeView
 from skysail.apiserver.subresources.eviction import EvictionAction
 from skysail.apiserver.subresources.pods import EphemeralContainersView, ResizeView
+from skysail.apiserver.subresources.reviews import (
+    AUTHENTICATION,
+    AUTHORIZATION,
+    SelfAccessReview,
+    SelfReview,
+    SelfRulesReview,
+    SubjectAccessReview,
+    TokenReview,
+)
 from skysail.apiserver.subresources.scale import ScaleView, equality_text
 from skysail.apiserver.subresources.status import (
     NodeStatusView,
@@ -14,6 +23,7 @@ from skysail.apiserver.subresources.status import (
     PodStatusView,
     StatusView,
 )
+from skysail.apiserver.subresources.tokens import TokenAction
 from skysail.apiserver.validation import apps_status
 from skysail.apiserver.validation.budgets import budget_status_update
 from skysail.apiserver.validation.job_status import job_status_update
@@ -66,6 +76,13 @@ _ACTIONS: Mapping[Key, Action] = {
     ("", "pods", "binding"): BindingAction(),
     ("", "bindings", ""): BindingAction(),
     ("", "pods", "eviction"): EvictionAction(),
+    ("", "serviceaccounts", "token"): TokenAction(),
+    (AUTHORIZATION, "selfsubjectaccessreviews", ""): SelfAccessReview(),
+    (AUTHORIZATION, "subjectaccessreviews", ""): SubjectAccessReview(),
+    (AUTHORIZATION, "localsubjectaccessreviews", ""): SubjectAccessReview(local=True),
+    (AUTHORIZATION, "selfsubjectrulesreviews", ""): SelfRulesReview(),
+    (AUTHENTICATION, "selfsubjectreviews", ""): SelfReview(),
+    (AUTHENTICATION, "tokenreviews", ""): TokenReview(),
 }
 
 
