@@ -16,7 +16,7 @@ from skysail.api.errors import ApiError, BadRequest, Invalid, TooLarge, Unsuppor
 from skysail.api.raw import Raw
 from skysail.apiserver import schema
 from skysail.apiserver.decoding import decode_body, json_text, normalize, patches, protobuf
-from skysail.apiserver.decoding.readers import canonical
+from skysail.apiserver.decoding.ordering import canonical
 from skysail.apiserver.decoding.scalars import ScalarError, canonical_bytes, canonical_micro_time, canonical_time
 from skysail.apiserver.decoding.yaml_text import YamlSyntaxError, parse_yaml
 

@@ -310,6 +310,15 @@ def test_broken_entries_from_a_client_are_ignored() -> None:
     assert server.owned() == {"one": [".data", ".data.a"], "two": [".data.b"]}
 
 
+def test_entries_of_versions_that_are_gone_are_forgotten() -> None:
+    server = Server()
+    entry = {"operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}}
+    given = [{"manager": "old", "apiVersion": "v0", **entry}, {"manager": "new", "apiVersion": "v1", **entry}]
+    server.update("one", config_map({"a": "1"}))
+    server.update("one", config_map({"a": "1"}, managedFields=given))
+    assert server.owned() == {"new": [".data.a"]}
+
+
 def test_duplicates_in_a_list_are_owned_as_one() -> None:
     env = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
     server = Server()

@@ -3,6 +3,7 @@
     body         whole request bodies: `decode_body`
     patches      the bodies of PATCH, and the check of what a patch made: `read_*`, `check_patched`
     readers      compiled readers: check, canonicalise, leave out and fill in; `normalize` is one of them
+    zeros, ordering      what is always written, and in which order
     diagnosis    the words when a reader is surprised
     json_text, yaml_text, protobuf, scalars, respelling      one notation each
 

@@ -15,7 +15,8 @@ from skysail.api.raw import Raw
 from skysail.apiserver.contract import FieldError, invalid
 from skysail.apiserver.decoding.diagnosis import Accent, Unreadable, diagnose, duplicates
 from skysail.apiserver.decoding.json_text import JsonSyntaxError, parse, parse_careful, plain
-from skysail.apiserver.decoding.readers import Notes, Surprise, canonical, reader_of
+from skysail.apiserver.decoding.ordering import canonical
+from skysail.apiserver.decoding.readers import Notes, Surprise, reader_of
 from skysail.apiserver.decoding.yaml_text import YamlSyntaxError, parse_yaml
 from skysail.apiserver.go_values import json_kind, print_value
 from skysail.apiserver.schema import TypeInfo

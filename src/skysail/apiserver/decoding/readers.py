@@ -8,7 +8,8 @@ through the real server's structs, whatever a client sent, and equal objects are
 A reader never explains: anything odd is `Surprise`, and `diagnosis` then finds the words. What it does count are keys
 (`Notes.keys`), so that the caller notices repeated ones, and whether it met unknown fields.
 
-Differs: the order of fields is the client's, with the filled-in ones behind; `canonical` gives Go's where it is shown.
+Differs: the order of fields is the client's, with the filled-in ones behind; `ordering.canonical` gives Go's where it
+is shown.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from skysail.apiserver.decoding.scalars import (
     canonical_quantity,
     canonical_time,
 )
+from skysail.apiserver.decoding.zeros import always_written, zero_of
 from skysail.apiserver.go_values import print_float
 from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo, made_from
 
@@ -152,9 +154,7 @@ class Readers:
             if field.type == "string" and field.format != "byte":
                 strings[name] = not drops_empty
         always = tuple(
-            (name, zero_of(field, info, nil=True))
-            for name, field in info.fields.items()
-            if _always_written(field, info)
+            (name, zero_of(field, info, nil=True)) for name, field in info.fields.items() if always_written(field, info)
         )
 
         def read_struct(value: Value, notes: Notes) -> Value:
@@ -226,53 +226,6 @@ def _can_be_empty(field: FieldInfo, owner: TypeInfo) -> bool:
     """Whether Go's `omitempty` ever leaves the field out: it knows no empty structs."""
     target = owner.target(field)
     return target is None
-
-
-def _always_written(field: FieldInfo, owner: TypeInfo) -> bool:
-    if field.omit == "zero" or field.pointer:
-        return field.omit == ""
-    if field.omit == "empty":
-        return owner.target(field) is not None and not _is_nilable(owner.target(field))
-    return True
-
-
-def _is_nilable(target: TypeInfo | None) -> bool:
-    """FieldsV1 and the like are always behind pointers; only they are left out when absent."""
-    return target is not None and target.name.endswith((".FieldsV1", ".Patch"))
-
-
-def zero_of(shape: Shape, owner: TypeInfo, *, nil: bool = False) -> Callable[[], Value]:
-    """A maker of Go's zero value as JSON: `""`, 0, `{}`, `null` for a slice or a map (or a pointer when `nil`)."""
-    if nil and isinstance(shape, FieldInfo) and shape.pointer:
-        return _none
-    target = owner.target(shape)
-    if target is not None:
-        return _zero_of_type(target)
-    if shape.items is not None or shape.map is not None or shape.format == "byte":
-        return _none
-    return {"string": str, "integer": int, "number": int, "boolean": bool}.get(shape.type, _none)
-
-
-def _zero_of_type(info: TypeInfo) -> Callable[[], Value]:
-    if info.form == "quantity":
-        return lambda: "0"
-    if info.form == "intstr":
-        return int
-    if info.form not in ("", "empty"):
-        return _none
-    made: list[tuple[str, Callable[[], Value]]] | None = None
-
-    def make() -> Value:
-        nonlocal made
-        if made is None:
-            made = [(n, zero_of(f, info, nil=True)) for n, f in info.fields.items() if _always_written(f, info)]
-        return {name: zero() for name, zero in made}
-
-    return make
-
-
-def _none() -> None:
-    return None
 
 
 def _read_string(value: Value, _: Notes) -> Value:
@@ -389,31 +342,3 @@ def normalize(obj: Raw, info: TypeInfo) -> Raw:
         return cast("Raw", reader_of(info)(obj, Notes()))
     except Surprise:
         raise BadRequest(f"the object does not fit the type {info.go}") from None
-
-
-def canonical(obj: Raw, info: TypeInfo) -> Raw:
-    """The same object with its fields in the order in which the server writes them; unknown ones sorted behind."""
-    return cast("Raw", _ordered(obj, info))
-
-
-def _ordered(value: Value, info: TypeInfo) -> Value:
-    if not isinstance(value, dict) or info.form not in ("", "empty"):
-        return value
-    known = {name: _ordered_field(value[name], field, info) for name, field in info.fields.items() if name in value}
-    return known | {name: value[name] for name in sorted(value) if name not in known}
-
-
-def _ordered_field(value: Value, shape: Shape, owner: TypeInfo) -> Value:
-    target = owner.target(shape)
-    if target is not None:
-        return _ordered(value, target)
-    if shape.items is not None and isinstance(value, list):
-        return [_ordered_field(item, shape.items, owner) for item in value]
-    if shape.map is not None and isinstance(value, dict):
-        return {name: _ordered_field(value[name], shape.map, owner) for name in sorted(value)}
-    return value
-
-
-def zero_object(info: TypeInfo) -> Raw:
-    """The empty object of a type as the server holds it: `{"metadata": {}, "spec": {...}, "status": {}}`."""
-    return cast("Raw", _zero_of_type(info)())

@@ -20,7 +20,8 @@ from typing import cast
 
 from skysail.api.errors import ApiError, BadRequest, Conflict, Status, StatusCause, StatusDetails
 from skysail.api.raw import Raw
-from skysail.apiserver.decoding.readers import normalize, zero_object
+from skysail.apiserver.decoding.readers import normalize
+from skysail.apiserver.decoding.zeros import zero_object
 from skysail.apiserver.go_values import same
 from skysail.apiserver.patching.comparing import ABSENT, Comparison, compare, mistakes, to_field_set, with_named_fields
 from skysail.apiserver.patching.field_set import FieldSet, Path, path_text
@@ -76,7 +77,7 @@ def update(
     """
     info = cast("TypeInfo", type_info)
     given = new["metadata"].pop("managedFields", None)
-    managers = _known_managers(live, given, through_subresource=bool(subresource))
+    managers = _known_managers(live, given, info, through_subresource=bool(subresource))
     if not managers and live is not None:
         return
     before = _blank(info) if live is None else _without_managers(live)
@@ -99,14 +100,30 @@ def _blank(info: TypeInfo) -> Raw:
     return blanks[info.name]
 
 
-def _known_managers(live: Raw | None, given: object, *, through_subresource: bool) -> Managers:
+def _known_managers(live: Raw | None, given: object, info: TypeInfo, *, through_subresource: bool) -> Managers:
     before = live["metadata"].get("managedFields") if live is not None else None
     if not through_subresource:
         if is_reset(given):
             return {}
         if sent := decode_managers(given):
-            return sent
-    return decode_managers(before, trusted=True) or {}
+            return _of_known_versions(sent, info)
+    return _of_known_versions(decode_managers(before, trusted=True) or {}, info)
+
+
+def _of_known_versions(managers: Managers, info: TypeInfo) -> Managers:
+    """Without entries in versions that the kind no longer has."""
+    known = made_from(info, "versions of kinds", lambda: _versions_of_kinds(info))
+    for who in [who for who, entry in managers.items() if entry.api_version not in known.get(info.gvk[0][2], ())]:
+        del managers[who]
+    return managers
+
+
+def _versions_of_kinds(info: TypeInfo) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for other in info.types.values():
+        for group, version, kind in other.gvk:
+            found.setdefault(kind, set()).add(f"{group}/{version}" if group else version)
+    return found
 
 
 def _without_managers(obj: Raw) -> Raw:
@@ -222,7 +239,7 @@ class _Apply:
         empty = {"kind": applied["kind"], "apiVersion": self.api_version, **zero_object(info)}
         self.live = empty if live is None else _without_managers(live)
         stored = live["metadata"].get("managedFields") if live is not None else None
-        self.managers = decode_managers(stored, trusted=True) or {}
+        self.managers = _of_known_versions(decode_managers(stored, trusted=True) or {}, info)
         if not self.managers and live is not None:
             owner = manager_id(BEFORE_FIRST_APPLY, "Update", self.api_version, subresource)
             change = compare(zero_object(info), self.live, self.node)
