@@ -66,8 +66,8 @@ def main() -> None:
             specs = [make_template(index) for index in range(templates)]
             for incremental in (True, False):
                 rate = run(nodes, specs, arguments.decisions, incremental=incremental)
-                form = "incremental" if incremental else "full"
-                print(f"scheduler nodes={nodes} templates={templates} {form}: {rate:,.0f} decisions/s, {1e6 / rate:.0f} us")
+                form = f"templates={templates} {'incremental' if incremental else 'full'}"
+                print(f"scheduler nodes={nodes} {form}: {rate:,.0f} decisions/s, {1e6 / rate:.0f} us")
 
 
 if __name__ == "__main__":

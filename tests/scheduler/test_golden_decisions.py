@@ -9,10 +9,11 @@ from skysail.scheduler.plugins.registry import REGISTRY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler"
 
-NODE_PLUGINS = frozenset(
+PLUGINS = frozenset(
     {
         "SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity",
         "NodePorts", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultBinder",
+        "PodTopologySpread", "InterPodAffinity",
     }
 )  # fmt: skip
 
@@ -21,11 +22,11 @@ NODE_PLUGINS = frozenset(
     "suite",
     [
         "resources_fit", "fit_strategies", "balanced_allocation", "node_affinity", "taints", "taints_comparison",
-        "node_ports", "image_locality", "gates_and_node_name",
+        "node_ports", "image_locality", "gates_and_node_name", "topology_spread", "inter_pod_affinity",
     ],
 )  # fmt: skip
-def test_every_recorded_decision_of_the_node_plugins_is_ours(suite: str) -> None:
-    only = NODE_PLUGINS & REGISTRY.keys()
+def test_every_recorded_decision_is_ours(suite: str) -> None:
+    only = PLUGINS & REGISTRY.keys()
     differing = {}
     for scenario in load_scenarios(GOLDEN / f"{suite}.json.gz"):
         differences = compare(scenario["expected"], explain_scenario(scenario, only), only)

@@ -4,16 +4,20 @@ import os
 import random
 
 import pytest
+
 from skysail.api.affinity import (
     Affinity,
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    PodAffinityTerm,
+    PodAntiAffinity,
     PreferredSchedulingTerm,
+    TopologySpreadConstraint,
 )
 from skysail.api.core import Container, ContainerPort, Pod, PodSpec, ResourceRequirements, Toleration
-from skysail.api.meta import ObjectMeta
+from skysail.api.meta import LabelSelector, ObjectMeta
 from skysail.api.node import ContainerImage, Node, NodeSpec, NodeStatus, Taint
 from skysail.scheduler.algorithm import schedule_pod
 from skysail.scheduler.cache.cluster_cache import ClusterCache
@@ -93,7 +97,12 @@ def templates(rng: random.Random) -> list[PodSpec]:
                 containers=(container,),
                 tolerations=tolerations,
                 node_selector={"zone": rng.choice(ZONES)} if rng.random() < 0.3 else {},
-                affinity=prefer_zone(rng.choice(ZONES)) if rng.random() < 0.4 else None,
+                affinity=away_from_peers()
+                if rng.random() < 0.2
+                else prefer_zone(rng.choice(ZONES))
+                if rng.random() < 0.4
+                else None,
+                topology_spread_constraints=spread_over_zones(rng) if rng.random() < 0.3 else (),
             )
         )
     return found
@@ -110,6 +119,24 @@ def prefer_zone(zone: str) -> Affinity:
             ),
             preferred_during_scheduling_ignored_during_execution=(PreferredSchedulingTerm(preference=term, weight=5),),
         )
+    )
+
+
+def away_from_peers() -> Affinity:
+    term = PodAffinityTerm(
+        label_selector=LabelSelector(match_labels={"app": "web"}), topology_key="kubernetes.io/hostname"
+    )
+    return Affinity(pod_anti_affinity=PodAntiAffinity(required_during_scheduling_ignored_during_execution=(term,)))
+
+
+def spread_over_zones(rng: random.Random) -> tuple[TopologySpreadConstraint, ...]:
+    return (
+        TopologySpreadConstraint(
+            max_skew=1,
+            topology_key="zone",
+            when_unsatisfiable=rng.choice(["DoNotSchedule", "ScheduleAnyway"]),
+            label_selector=LabelSelector(match_labels={"app": "db"}),
+        ),
     )
 
 
