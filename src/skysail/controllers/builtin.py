@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from skysail.api.core import Pod
+from skysail.api.errors import NotFound
 from skysail.api.kinds import Kind
 from skysail.api.labels import Selector
 from skysail.api.meta import ApiObject, LabelSelector
@@ -81,7 +82,9 @@ class BuiltinController(Controller):
     async def write_status(
         self, kind: Kind[Any], obj: ApiObject, old: msgspec.Struct, new: msgspec.Struct, *, optimistic: bool = False
     ) -> bool:
-        """Send the difference between two statuses of one object, if there is any; whether there was.
+        """Send the difference between two statuses of one object, if there is any; whether it was sent.
+
+        An object that is gone needs no status: the cache will soon say so, too.
 
         Args:
             kind: Its kind.
@@ -99,7 +102,10 @@ class BuiltinController(Controller):
             if optimistic:
                 metadata["resourceVersion"] = obj.metadata.resource_version
             patch = {"metadata": metadata, "status": difference}
-            await self.api.patch(kind, obj.name, obj.namespace, patch, subresource="status")
+            try:
+                await self.api.patch(kind, obj.name, obj.namespace, patch, subresource="status")
+            except NotFound:
+                return False
         return bool(difference)
 
     def index_pods_by_controller(self) -> None:

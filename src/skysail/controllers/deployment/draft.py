@@ -38,6 +38,8 @@ from skysail.controllers.templates import HASH_LABEL, controller_reference, pars
 StatusRule = Callable[[Deployment, Sequence[ReplicaSet], ReplicaSet | None, datetime], DeploymentStatus]
 
 _MAX_NAME = 253
+_NEW = ""
+"""The uid of a replica set that is yet to be made. Its name may be that of another: a collision, found on creation."""
 
 
 class Draft:
@@ -54,7 +56,7 @@ class Draft:
         self.deployment = deployment
         self.time = now or datetime.min.replace(tzinfo=UTC)
         self._read = deployment
-        self._read_sets = {item.name: item for item in replica_sets}
+        self._read_sets = {item.uid: item for item in replica_sets}
         self._touched: list[str] = []
         self._extra: list[Action] = []
         self._created = ""
@@ -114,7 +116,7 @@ class Draft:
             ),
         )
         self._created = suffix
-        self._touched.append(name)
+        self._touched.append(_NEW)
         if has_progress_deadline(deployment):
             self._progress(NEW_SET_CREATED, f'Created new replica set "{name}"')
 
@@ -139,12 +141,12 @@ class Draft:
         return changed
 
     def _put(self, replica_set: ReplicaSet) -> None:
-        if replica_set.name not in self._touched:
-            self._touched.append(replica_set.name)
-        if self.new is not None and self.new.name == replica_set.name:
+        if replica_set.uid not in self._touched:
+            self._touched.append(replica_set.uid)
+        if self.new is not None and self.new.uid == replica_set.uid:
             self.new = replica_set
         else:
-            self.old = [replica_set if item.name == replica_set.name else item for item in self.old]
+            self.old = [replica_set if item.uid == replica_set.uid else item for item in self.old]
 
     def finish(self, rule: StatusRule) -> Plan:
         """Work out the status, and put all changes into one plan."""
@@ -153,14 +155,14 @@ class Draft:
 
     def actions(self) -> list[Action]:
         """The writes: replica sets in the order they were touched, then the rest, then the status."""
-        by_name = {item.name: item for item in self.replica_sets}
+        by_uid = {item.uid: item for item in self.replica_sets}
         actions: list[Action] = []
-        for name in self._touched:
-            before = self._read_sets.get(name)
+        for uid in self._touched:
+            before = self._read_sets.get(uid)
             if before is None:
-                actions.append(self._creation(by_name[name]))
-            elif patch := _set_patch(before, by_name[name]):
-                actions.append(PatchReplicaSet(before, patch, _scaling_words(before, by_name[name])))
+                actions.append(self._creation(by_uid[uid]))
+            elif patch := _set_patch(before, by_uid[uid]):
+                actions.append(PatchReplicaSet(before, patch, _scaling_words(before, by_uid[uid])))
         actions += self._extra
         if patch := self._status_patch():
             actions.append(PatchStatus(patch))

@@ -96,7 +96,13 @@ class DeploymentController(BuiltinController):
         return await manager.claim(self.lister(ReplicaSet).list(deployment.namespace))
 
     async def _perform(self, deployment: Deployment, action: Action) -> bool:
-        """Carry one step out; False ends the pass without an error."""
+        """Carry one step out; False ends the pass without an error: the deployment or a set of it is gone."""
+        try:
+            return await self._carry_out(deployment, action)
+        except NotFound:
+            return False
+
+    async def _carry_out(self, deployment: Deployment, action: Action) -> bool:
         match action:
             case CreateReplicaSet():
                 return await self._create(deployment, action)

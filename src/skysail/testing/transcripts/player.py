@@ -1,0 +1,225 @@
+"""Playing a transcript: a fresh server, the controllers it names, its actions one by one, and what is then there.
+
+After each action the player waits until nothing has been written for a while, as the recording did. Everything happens
+in virtual time, so that a wait of ten seconds takes none.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+from skysail.api.errors import ConfigError
+from skysail.api.kinds import Kind
+from skysail.api.ports import Request, Response, User
+from skysail.api.raw import Raw
+from skysail.apiserver.authentication import ADMIN
+from skysail.apiserver.server import ApiServer
+from skysail.client.api_client import ApiClient
+from skysail.client.inprocess import InProcessTransport
+from skysail.controller.controller import Controller
+from skysail.controller.manager import Manager
+from skysail.controllers.registry import CONTROLLERS
+from skysail.simulator.clock import LoopClock, settle
+from skysail.testing.transcripts.acting import RAW_KINDS, Actor
+from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE, REAL_NAMES, Names
+from skysail.testing.transcripts.observing import SIGHTS, conditions, multiset, see, see_pod
+from skysail.testing.transcripts.picking import PodHistory
+
+QUIET_SECONDS: Mapping[str, float] = {"job": 1.8, "gc": 1.2, "ns": 2.0, "node": 2.2, "taint": 2.2, "zone": 2.2}
+"""For how long nothing may have been written, by the first word of the scenario's name; 0.7 s for all others."""
+SHORTEST_QUIET_SECONDS = 0.7
+LONGEST_SECONDS = 120.0
+_EVENTS: Kind[Raw] = RAW_KINDS["Event"]
+
+REPLAYED: Mapping[str, Callable[[], Controller]] = CONTROLLERS
+"""The controllers a transcript may name, as they are set up in replays."""
+
+
+class CountingServer:
+    """Passes requests on, and notes when something was written last; leases and Events do not count."""
+
+    def __init__(self, server: ApiServer, now: Callable[[], float]) -> None:
+        self._server, self._now = server, now
+        self.last_write = now()
+
+    async def handle(self, request: Request, user: User) -> Response:
+        """See `skysail.api.ports.Handler`."""
+        response = await self._server.handle(request, user)
+        counts = "/leases" not in request.path and "/events" not in request.path
+        if counts and request.method != "GET" and response.status < 300:
+            self.last_write = self._now()
+        return response
+
+
+class Player:
+    """One transcript being played.
+
+    Args:
+        transcript: As read from its file; recorded states in it are not looked at.
+        clock: The world's.
+        seed: Of all chance.
+    """
+
+    def __init__(self, transcript: Raw, clock: LoopClock, seed: int = 0) -> None:
+        self.transcript = transcript
+        self._clock, self._rng = clock, Random(seed)
+        self.names, self.history = Names(), PodHistory()
+        self._event_counts: dict[str, int] = {}
+        text = str(transcript["steps"])
+        self._uses_other = f"'{OTHER_NAMESPACE}'" in text or f"{OTHER_NAMESPACE}/" in text
+        self._shown_conditions = frozenset({"DisruptionTarget"})
+        if {"node-lifecycle", "taint-eviction"} & set(transcript["controllers"]):
+            self._shown_conditions |= {"Ready"}
+
+    async def play(self) -> AsyncIterator[Raw]:
+        """Perform each step and give what was then seen: `{"step", "state", "result"}`."""
+        async with self._world() as actor:
+            quiet = QUIET_SECONDS.get(self.transcript["scenario"].split("-")[0], SHORTEST_QUIET_SECONDS)
+            for step in self.transcript["steps"]:
+                actor.step = step["step"]
+                self._server.last_write = max(self._server.last_write, self._action_start(step))
+                result = await actor.perform(step["action"])
+                await self._settle(quiet)
+                seen: Raw = {"step": step["step"], "state": await self._state(actor)}
+                if result is not None:
+                    seen["result"] = result
+                yield seen
+
+    def _action_start(self, step: Raw) -> float:
+        """An action counts as a change when it begins, except a mere wait."""
+        return 0.0 if step["action"]["op"] == "wait" else self._clock.monotonic()
+
+    @asynccontextmanager
+    async def _world(self) -> AsyncIterator[Actor]:
+        server = ApiServer(clock=self._clock, rng=self._rng)
+        self._server = CountingServer(server, self._clock.monotonic)
+        self._client = self._connect("transcript")
+        async with server.running(), asyncio.TaskGroup() as group:
+            for short in (NAMESPACE, OTHER_NAMESPACE):
+                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": REAL_NAMES[short]}}
+                await self._client.create(RAW_KINDS["Namespace"], body)
+            tasks = [
+                group.create_task(self._learn_names(RAW_KINDS[kind])) for kind in ("ReplicaSet", "ControllerRevision")
+            ]
+            manager = Manager(self._connect("controllers"), clock=self._clock, rng=self._rng)
+            for name in self.transcript["controllers"]:
+                manager.add(_make(name))
+            tasks.append(group.create_task(manager.run()))
+            await manager.wait_ready()
+            await self._settle(SHORTEST_QUIET_SECONDS)
+
+            def beside(work: Awaitable[None]) -> None:
+                tasks.append(group.create_task(_as_coroutine(work)))
+
+            yield Actor(self._client, self._clock, self.names, self.history, beside)
+            for task in tasks:
+                task.cancel()
+
+    def _connect(self, name: str) -> ApiClient:
+        transport = InProcessTransport(self._server, ADMIN)
+        return ApiClient(transport, user_agent=name, clock=self._clock, rng=self._rng)
+
+    async def _learn_names(self, kind: Kind[Raw]) -> None:
+        while True:
+            async for event in self._client.watch(kind, send_initial_events=True):
+                if event.type == "ADDED":
+                    self.names.learn(kind.name, event.object)
+
+    async def _settle(self, quiet: float) -> None:
+        """Wait until nothing has been written for so long."""
+        deadline = self._clock.monotonic() + LONGEST_SECONDS
+        while True:
+            await settle()
+            left = self._server.last_write + quiet - self._clock.monotonic()
+            if left <= 0 or self._clock.monotonic() >= deadline:
+                return
+            await asyncio.sleep(left)
+
+    # What is there
+
+    async def _state(self, actor: Actor) -> Raw:
+        pods = await actor.pods()
+        objects = await self._objects(NAMESPACE, pods)
+        if self._uses_other:
+            objects[f"namespace:{OTHER_NAMESPACE}"] = await self._objects(OTHER_NAMESPACE, pods)
+        nodes = see("Node", (await self._client.list(RAW_KINDS["Node"])).items, self.names)
+        if nodes:
+            objects["nodes"] = nodes
+        if "namespace" in self.transcript["controllers"]:
+            objects["namespace"] = await self._namespace()
+        return {"objects": objects, "events": await self._new_events()}
+
+    async def _objects(self, short: str, pods: Iterable[Raw]) -> Raw:
+        namespace = REAL_NAMES[short]
+        found: Raw = {}
+        for name, (key, _) in SIGHTS.items():
+            if RAW_KINDS[name].namespaced:
+                seen = see(name, (await self._client.list(RAW_KINDS[name], namespace)).items, self.names)
+                if seen:
+                    found[key] = seen
+        mine = [self._pod(pod) for pod in pods if pod["metadata"]["namespace"] == namespace]
+        if mine:
+            found["pods"] = multiset(mine)
+        return found
+
+    def _pod(self, pod: Raw) -> Raw:
+        uid = pod["metadata"]["uid"]
+        born, ready_at = self.history.born[uid], self.history.ready_at.get(uid)
+        return see_pod(pod, self.names, born, ready_at, self._shown_conditions)
+
+    async def _namespace(self) -> Raw:
+        found = (await self._client.list(RAW_KINDS["Namespace"])).items
+        mine = next((item for item in found if item["metadata"]["name"] == REAL_NAMES[NAMESPACE]), None)
+        if mine is None:
+            return {"exists": False}
+        seen = {
+            "exists": True,
+            "phase": mine["status"]["phase"],
+            "deleting": "deletionTimestamp" in mine["metadata"],
+            "finalizers": mine["spec"].get("finalizers"),
+        }
+        listed = conditions(mine, self.names)
+        return {**seen, "conditions": listed} if listed else seen
+
+    async def _new_events(self) -> list[Raw]:
+        """Events since the last step, with the increase of their counts."""
+        increases: dict[tuple[str, ...], int] = {}
+        for event in (await self._client.list(_EVENTS)).items:
+            uid, count = event["metadata"]["uid"], int(event.get("count") or 1)
+            before = self._event_counts.get(uid, 0)
+            self._event_counts[uid] = count
+            if count > before:
+                key = self._event_key(event)
+                increases[key] = increases.get(key, 0) + count - before
+        fields = ("kind", "name", "type", "reason", "message", "source")
+        return [{**dict(zip(fields, key, strict=True)), "count": count} for key, count in sorted(increases.items())]
+
+    def _event_key(self, event: Raw) -> tuple[str, ...]:
+        about = event["involvedObject"]
+        return (
+            about["kind"],
+            self.names.of_object(about["name"], about.get("uid", "")),
+            event["type"],
+            event["reason"],
+            self.names.text(event.get("message", "")),
+            (event.get("source") or {}).get("component", ""),
+        )
+
+
+def _make(name: str) -> Controller:
+    """A transcript's controller: `deployment` is `deployment-controller`."""
+    maker = REPLAYED.get(f"{name}-controller") or REPLAYED.get(name)
+    if maker is None:
+        raise ConfigError(f"there is no controller {name!r}", path="controllers")
+    return maker()
+
+
+async def _as_coroutine(work: Awaitable[None]) -> None:
+    await work
+
+
+async def replay(transcript: Raw, clock: LoopClock, seed: int = 0) -> list[Any]:
+    """Play a transcript to its end: what was seen after each step."""
+    return [seen async for seen in Player(transcript, clock, seed).play()]
