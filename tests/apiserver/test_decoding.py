@@ -203,8 +203,9 @@ def test_nulls_are_as_good_as_absent() -> None:
 def test_empty_optional_fields_are_left_out_and_required_ones_kept() -> None:
     obj, _ = decode_pod({"metadata": {"labels": {}, "finalizers": []}, "spec": {"containers": [], "nodeName": ""}})
     assert obj["metadata"] == {}
-    assert obj["spec"] == {"containers": None}
+    assert obj["spec"] == {"containers": []}
     assert obj["status"] == {}
+    assert decode_pod({})[0]["spec"] == {"containers": None}
 
 
 @pytest.mark.parametrize(

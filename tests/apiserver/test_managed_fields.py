@@ -319,6 +319,13 @@ def test_entries_of_versions_that_are_gone_are_forgotten() -> None:
     assert server.owned() == {"new": [".data.a"]}
 
 
+def test_a_required_list_that_is_empty_is_owned_and_comes_back_as_null() -> None:
+    server = Server()
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": []}
+    assert server.update("one", role)["rules"] is None
+    assert server.owned() == {"one": [".rules"]}
+
+
 def test_duplicates_in_a_list_are_owned_as_one() -> None:
     env = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
     server = Server()

@@ -30,7 +30,7 @@ from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo, made_from
 
 Value = object
 Reader = Callable[[Value, "Notes"], Value]
-_FieldReader = tuple[Reader, bool, bool]
+_FieldReader = tuple[Reader, bool]
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
@@ -147,10 +147,7 @@ class Readers:
             # An empty list here is a request: forget who owns what. `managed_fields` takes it out.
             drops_empty = drops_empty and name != "managedFields"
             lazy = _Lazy(self, field, info, fields, name)
-            nulls_empty = (
-                not drops_empty and not field.pointer and field.omit == "" and field.type in ("array", "object")
-            )
-            fields[name] = (lazy, drops_empty, nulls_empty)
+            fields[name] = (lazy, drops_empty)
             if field.type == "string" and field.format != "byte":
                 strings[name] = not drops_empty
         always = tuple(
@@ -175,10 +172,10 @@ class Readers:
                 if found is None:
                     notes.unknown = True
                     continue
-                read, drops_empty, nulls_empty = found
+                read, drops_empty = found
                 item = read(item, notes)
                 if item or not drops_empty:
-                    out[name] = None if nulls_empty and not item else item
+                    out[name] = item
             for name, zero in always:
                 if name not in out:
                     out[name] = zero()
@@ -216,9 +213,9 @@ class _Lazy:
         self.readers, self.field, self.owner, self.siblings, self.name = readers, field, owner, siblings, name
 
     def __call__(self, value: Value, notes: Notes) -> Value:
-        _, drops_empty, nulls_empty = self.siblings[self.name]
+        _, drops_empty = self.siblings[self.name]
         read = self.readers._of_shape(self.field, self.owner)
-        self.siblings[self.name] = (read, drops_empty, nulls_empty)
+        self.siblings[self.name] = (read, drops_empty)
         return read(value, notes)
 
 

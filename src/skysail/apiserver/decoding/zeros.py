@@ -4,11 +4,11 @@ Go's structs are never absent: a Pod always has a `status`, a condition a `lastT
 `resources`. `always_written` says which fields those are, `zero_of` what stands in them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from skysail.api.raw import Raw
-from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo
+from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo, made_from
 
 Value = object
 
@@ -64,3 +64,37 @@ def _none() -> None:
 def zero_object(info: TypeInfo) -> Raw:
     """The empty object of a type as the server holds it: `{"metadata": {}, "spec": {...}, "status": {}}`."""
     return cast("Raw", _zero_of_type(info)())
+
+
+def forget_empty_lists(obj: Raw, info: TypeInfo) -> None:
+    """What storing does to required lists that are there but empty: they come back as null. Alters in place.
+
+    Lists inside other lists' items are left as they are.
+    """
+    for path in made_from(info, "empty lists", _RequiredLists).of_type(info):
+        here: object = obj
+        for name in path[:-1]:
+            here = here.get(name) if isinstance(here, dict) else None
+        if isinstance(here, dict) and path[-1] in here and not here[path[-1]]:
+            here[path[-1]] = None
+
+
+class _RequiredLists:
+    """The paths of always-written lists and maps of each type, through structs alone."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, tuple[tuple[str, ...], ...]] = {}
+
+    def of_type(self, info: TypeInfo) -> tuple[tuple[str, ...], ...]:
+        if info.name not in self._paths:
+            self._paths[info.name] = ()
+            self._paths[info.name] = tuple(self._find(info))
+        return self._paths[info.name]
+
+    def _find(self, info: TypeInfo) -> Iterator[tuple[str, ...]]:
+        for name, field in () if info.custom else info.fields.items():
+            target = info.target(field)
+            if target is not None and not field.pointer:
+                yield from ((name, *rest) for rest in self.of_type(target))
+            elif field.type in ("array", "object") and not field.pointer and field.omit == "":
+                yield (name,)

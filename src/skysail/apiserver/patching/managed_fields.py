@@ -21,7 +21,7 @@ from typing import cast
 from skysail.api.errors import ApiError, BadRequest, Conflict, Status, StatusCause, StatusDetails
 from skysail.api.raw import Raw
 from skysail.apiserver.decoding.readers import normalize
-from skysail.apiserver.decoding.zeros import zero_object
+from skysail.apiserver.decoding.zeros import forget_empty_lists, zero_object
 from skysail.apiserver.go_values import same
 from skysail.apiserver.patching.comparing import ABSENT, Comparison, compare, mistakes, to_field_set, with_named_fields
 from skysail.apiserver.patching.field_set import FieldSet, Path, path_text
@@ -68,7 +68,7 @@ def update(
     Args:
         live: The stored object before; None on create.
         new: What will be stored; altered in place. Managers that a client sent in it count, unless through a
-            subresource.
+            subresource. Required lists that are empty become null, as storing makes them.
         manager: Who writes.
         api_version: In which version.
         subresource: Through which subresource, or "".
@@ -79,6 +79,7 @@ def update(
     given = new["metadata"].pop("managedFields", None)
     managers = _known_managers(live, given, info, through_subresource=bool(subresource))
     if not managers and live is not None:
+        forget_empty_lists(new, info)
         return
     before = _blank(info) if live is None else _without_managers(live)
     who = manager_id(manager, "Update", api_version, subresource)
@@ -88,6 +89,7 @@ def update(
         entry.time = managers[who].time if who in managers else None
     _track(managers, who, compare(before, new, structure_of(info)), entry)
     cap_update_managers(managers)
+    forget_empty_lists(new, info)
     if managers:
         new["metadata"]["managedFields"] = encode_managers(managers)
 
@@ -328,6 +330,7 @@ class _Apply:
         result: Raw = head | {
             key: value for key, value in normalize(copy.deepcopy(merged), self.info).items() if key not in head
         }
+        forget_empty_lists(result, self.info)
         if self.managers:
             result["metadata"]["managedFields"] = encode_managers(self.managers)
         return result

@@ -40,7 +40,7 @@ def definition(column: str) -> Raw:
     return {
         "name": heading,
         "type": next((_TYPES[mark] for mark in marks if mark in _TYPES), "string"),
-        "format": "name" if heading in ("Name", "Attacher") and column != "Name+" else "",
+        "format": "name" if heading in ("Name", "Attacher") else "",
         "description": _DESCRIPTIONS.get(heading, f"{heading} of the object."),
         "priority": 1 if "+" in marks else 0,
     }
