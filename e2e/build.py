@@ -24,7 +24,7 @@ TOOLS = {
 
 def kubernetes_version() -> str:
     """The version that go.mod pins, e.g. `v1.36.3`."""
-    match = re.search(r"^\s*k8s\.io/kubernetes (v[\d.]+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    match = re.search(r"^\s*k8s\.io/kubernetes (v[\d.]+)\b", (MODULE / "go.mod").read_text(), re.MULTILINE)
     if match is None:
         raise SystemExit("e2e/controlplane/go.mod pins no k8s.io/kubernetes")
     return match.group(1)
