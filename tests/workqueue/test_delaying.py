@@ -2,9 +2,9 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workqueue.clocks import ManualClock
 
 from skysail.workqueue import DelayingQueue, ItemExponentialLimiter, PriorityOrder, RateLimitingQueue
+from tests.workqueue.clocks import ManualClock
 
 
 def test_a_delayed_item_is_released_when_its_time_has_come():

@@ -1,7 +1,6 @@
 """How long a failed item waits."""
 
 import pytest
-from tests.workqueue.clocks import ManualClock
 
 from skysail.workqueue import (
     BucketLimiter,
@@ -11,6 +10,7 @@ from skysail.workqueue import (
     MaxWaitLimiter,
     default_controller_limiter,
 )
+from tests.workqueue.clocks import ManualClock
 
 
 def test_each_item_doubles_its_own_delay_up_to_the_maximum():

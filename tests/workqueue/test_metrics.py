@@ -1,9 +1,9 @@
 """The queue's metrics, under upstream's names."""
 
 from prometheus_client import CollectorRegistry
-from tests.workqueue.clocks import ManualClock
 
 from skysail.workqueue import DelayingQueue, WorkQueueMetrics
+from tests.workqueue.clocks import ManualClock
 
 
 def queue_with_metrics():

@@ -137,9 +137,9 @@ def test_the_priority_of_a_change_during_work_is_remembered():
 
 @pytest.mark.parametrize("order", [None, PriorityOrder])
 def test_no_interleaving_of_adds_gets_and_dones_loses_a_key_or_runs_it_twice_at_once(order):
-    """A model check: every sequence of eight steps over two keys and two workers."""
+    """A model check: every sequence of six steps over two keys and two workers."""
     steps = ("add a", "add b", "get 1", "get 2", "done 1", "done 2")
-    for sequence in itertools.product(steps, repeat=7):
+    for sequence in itertools.product(steps, repeat=6):
         _play(sequence, WorkQueue(order=order() if order else None))
 
 

@@ -20,6 +20,7 @@ reconcile one key at a time.
 | raises anything else            | is reported and runs again after 5 ms, 10 ms, 20 ms, ... up to 1000 s      |
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +28,15 @@ from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from skysail.api.errors import InvariantBroken, SkysailError
-from skysail.api.kinds import Kind
+from skysail.api.kinds import Kind, kind_of
+from skysail.api.meta import ApiObject
 from skysail.api.ports import Clock
 from skysail.client.api_client import ApiClient
 from skysail.controller.recorder import EventRecorder
 from skysail.controller.watches import For, Watch, WatchHandler
 from skysail.informer.factory import InformerFactory
 from skysail.informer.keys import Key
+from skysail.informer.listener import Listener
 from skysail.informer.lister import Lister
 from skysail.informer.shared_informer import SharedInformer
 from skysail.workqueue.async_queue import AsyncWorkQueue
@@ -89,6 +92,7 @@ class Controller(ABC):
     name: ClassVar[str] = ""
     workers: ClassVar[int] = 1
     _runtime: Runtime | None = None
+    _working = False
 
     @property
     def watches(self) -> Sequence[Watch[Any]]:
@@ -149,10 +153,21 @@ class Controller(ABC):
         return self.runtime.queue
 
     def informer(self, kind: type[T] | Kind[T]) -> SharedInformer[T]:
-        """The shared cache of a kind. Ask in `setup` for what no watch names, so that it is synced in time."""
-        informer = self._informers.get(kind)
+        """The cache of a kind: that of the first watch that names the kind, else one of all its objects.
+
+        Raises:
+            InvariantBroken: The controller works already, and neither a watch nor `setup` has asked for that kind: its
+                cache would be empty, and a decision made on it wrong.
+        """
+        descriptor = kind if isinstance(kind, Kind) else kind_of(kind)
+        informer = self._informers.get(descriptor)
         if informer is None:
-            informer = self._informers[kind] = self.runtime.informers.informer(kind)
+            if self._working:
+                raise InvariantBroken(
+                    f"{type(self).__name__} asks for the cache of {descriptor.resource} while it works: "
+                    "name the kind in a watch, or ask for it in setup()"
+                )
+            informer = self._informers[descriptor] = self.runtime.informers.informer(descriptor)
         return informer
 
     def lister(self, kind: type[T] | Kind[T]) -> Lister[T]:
@@ -163,11 +178,31 @@ class Controller(ABC):
         """Have a key reconciled, now or later."""
         self.queue.add_after(key, after_seconds, priority) if after_seconds > 0 else self.queue.add(key, priority)
 
+    async def wait_cached(self, written: ApiObject, timeout_seconds: float = 5.0) -> bool:
+        """Wait until the cache shows an object at least as new as one that was just written.
+
+        For the few places that must read their own writes; everything else is woken by the change anyway.
+
+        Args:
+            written: What a write gave back.
+            timeout_seconds: How long to wait.
+
+        Returns:
+            Whether the cache got there in time.
+        """
+        informer = self.informer(type(written))
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await informer.wait_for_version(written.metadata.resource_version)
+        except TimeoutError:
+            return False
+        return True
+
     def bind(self, runtime: Runtime) -> None:
         """Called by the manager: take the runtime, hook up the watches, call `setup`."""
         self._runtime = runtime
-        self._informers: dict[Any, SharedInformer[Any]] = {}
-        self._synced_informers: list[Any] = []
+        self._informers: dict[Kind[Any], SharedInformer[Any]] = {}
+        self._listeners: list[Listener[Any]] = []
         watches = tuple(self.watches)
         root = next((watch.descriptor for watch in watches if isinstance(watch, For)), None)
         for watch in watches:
@@ -176,21 +211,19 @@ class Controller(ABC):
 
     async def wait_synced(self) -> None:
         """Wait until every cache is filled and every watch of the first lists has been heard."""
-        for listener in self._synced_informers:
+        for listener in self._listeners:
             await listener.wait_synced()
         for informer in self._informers.values():
             await informer.wait_synced()
+        self._working = True
 
     def _hook_up(self, watch: Watch[Any], root: Kind[Any] | None) -> None:
-        if watch.namespace or watch.label_selector or watch.field_selector:
-            informer = self.runtime.informers.informer(
-                watch.kind,
-                watch.namespace,
-                label_selector=watch.label_selector,
-                field_selector=watch.field_selector,
-            )
-            self._informers[watch] = informer
-        else:
-            informer = self.informer(watch.kind)
+        informer = self.runtime.informers.informer(
+            watch.descriptor,
+            watch.namespace,
+            label_selector=watch.label_selector,
+            field_selector=watch.field_selector,
+        )
+        self._informers.setdefault(watch.descriptor, informer)
         handler = WatchHandler(watch, root, self.queue.add)
-        self._synced_informers.append(informer.add_handler(handler, name=self.display_name()))
+        self._listeners.append(informer.add_handler(handler, name=self.display_name()))

@@ -127,9 +127,8 @@ class RunLoop:
                 self._metrics.terminal.labels(self._name).inc()
             _log.error("reconcile failed for good", extra=fields, exc_info=error)
         else:
-            delay = self._queue.add_rate_limited(key, priority)
-            if isinstance(error, TooManyRequests) and error.retry_after_seconds > delay:
-                self._queue.add_after(key, error.retry_after_seconds, priority)
+            asked = float(error.retry_after_seconds) if isinstance(error, TooManyRequests) else 0.0
+            self._queue.add_rate_limited(key, priority, at_least=asked)
             if isinstance(error, Conflict):
                 _log.debug("reconcile met a newer version, will run again", extra=fields)
             else:

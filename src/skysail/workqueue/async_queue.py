@@ -62,9 +62,9 @@ class AsyncWorkQueue(Generic[T]):
         """Add an item once `seconds` have passed; of two deadlines the earlier counts."""
         self._queue.add_after(item, seconds, priority)
 
-    def add_rate_limited(self, item: T, priority: int = 0) -> float:
-        """Add an item after the delay its limiter asks for; that delay in seconds."""
-        return self._queue.add_rate_limited(item, priority)
+    def add_rate_limited(self, item: T, priority: int = 0, *, at_least: float = 0.0) -> float:
+        """Add an item after the delay its limiter asks for, or a longer one; that delay in seconds."""
+        return self._queue.add_rate_limited(item, priority, at_least=at_least)
 
     def forget(self, item: T) -> None:
         """The item's next failure counts as its first."""

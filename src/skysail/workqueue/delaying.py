@@ -123,9 +123,9 @@ class RateLimitingQueue(DelayingQueue[T], Generic[T]):
         super().__init__(clock, order=order, metrics=metrics, on_change=on_change)
         self._limiter = limiter
 
-    def add_rate_limited(self, item: T, priority: int = 0) -> float:
-        """Add an item after the delay its limiter asks for; that delay in seconds."""
-        seconds = self._limiter.when(item)
+    def add_rate_limited(self, item: T, priority: int = 0, *, at_least: float = 0.0) -> float:
+        """Add an item after the delay its limiter asks for, or a longer one; that delay in seconds."""
+        seconds = max(at_least, self._limiter.when(item))
         self.add_after(item, seconds, priority)
         return seconds
 
