@@ -157,7 +157,7 @@ def text_at(obj: Raw, path: tuple[str, ...]) -> str:
     """The value at a path as a field selector sees it: numbers and truth in Go's spelling, absent as ""."""
     value: object = obj
     for key in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return ""
         value = value.get(key)
     if value is None:

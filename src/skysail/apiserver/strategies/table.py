@@ -32,6 +32,7 @@ from skysail.apiserver.validation import (
     claims,
     configs,
     cron_jobs,
+    endpoints,
     events,
     jobs,
     leases,
@@ -40,6 +41,7 @@ from skysail.apiserver.validation import (
     nodes,
     priorities,
     quotas,
+    services,
 )
 from skysail.apiserver.validation.names import config_key, dns_label, path_segment
 from skysail.apiserver.validation.pod_update import pod_update
@@ -83,6 +85,9 @@ _CORE: Mapping[str, GenericStrategy] = {
             create_on_update=True,
             returns_deleted=True,
             defaults=core.service,
+            validate=services.service,
+            validate_update=services.service_update,
+            revalidate=False,
             fields={"spec.clusterIP": ("spec", "clusterIP"), "spec.type": ("spec", "type")},
         )
     ),
@@ -108,7 +113,15 @@ _CORE: Mapping[str, GenericStrategy] = {
         )
     ),
     "serviceaccounts": GenericStrategy(Rules(returns_deleted=True, validate_update=configs.service_account_update)),
-    "endpoints": GenericStrategy(Rules(create_on_update=True, defaults=core.endpoints)),
+    "endpoints": GenericStrategy(
+        Rules(
+            create_on_update=True,
+            defaults=core.endpoints,
+            validate=endpoints.endpoints,
+            validate_update=endpoints.endpoints_update,
+            revalidate=False,
+        )
+    ),
     "limitranges": GenericStrategy(
         Rules(
             create_on_update=True,
@@ -286,7 +299,14 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
             validate_update=leases.lease_candidate_update,
         )
     ),
-    ("discovery.k8s.io", "endpointslices"): EndpointSliceStrategy(Rules(defaults=groups.endpoint_slice)),
+    ("discovery.k8s.io", "endpointslices"): EndpointSliceStrategy(
+        Rules(
+            defaults=groups.endpoint_slice,
+            validate=endpoints.endpoint_slice,
+            validate_update=endpoints.endpoint_slice_update,
+            revalidate=False,
+        )
+    ),
     ("storage.k8s.io", "storageclasses"): GenericStrategy(Rules(returns_deleted=True, defaults=groups.storage_class)),
     ("storage.k8s.io", "csidrivers"): GenericStrategy(
         Rules(unconditional_update=False, returns_deleted=True, defaults=groups.csi_driver)

@@ -32,6 +32,7 @@ from skysail.apiserver.validation.nodes import node_status_update
 from skysail.apiserver.validation.pod_status import pod_status_update
 from skysail.apiserver.validation.pod_update import ephemeral_containers_update, resize
 from skysail.apiserver.validation.quotas import resource_quota_status_update
+from skysail.apiserver.validation.services import service_status_update
 
 Key = tuple[str, str, str]
 
@@ -47,6 +48,7 @@ _VIEWS: Mapping[Key, View] = {
     ("", "pods", "resize"): ResizeView(resize),
     ("", "namespaces", "status"): StatusView(namespace_status_update),
     ("", "namespaces", "finalize"): FinalizeView(),
+    ("", "services", "status"): StatusView(service_status_update),
     ("", "resourcequotas", "status"): StatusView(resource_quota_status_update),
     ("policy", "poddisruptionbudgets", "status"): StatusView(budget_status_update),
     ("apps", "deployments", "status"): StatusView(apps_status.deployment, kept_metadata=("labels",)),
