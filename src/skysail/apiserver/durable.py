@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from skysail.api.errors import ApiError, ConfigError
 from skysail.apiserver.contract import GroupResource
 from skysail.apiserver.status import internal_error
@@ -33,7 +35,8 @@ REVISION_BLOCK = 100_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS objects (
-    api_group TEXT NOT NULL, resource TEXT NOT NULL, key TEXT NOT NULL, revision INTEGER NOT NULL, body BLOB NOT NULL,
+    api_group TEXT NOT NULL, resource TEXT NOT NULL, key TEXT NOT NULL, revision INTEGER NOT NULL,
+    selectors BLOB NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (api_group, resource, key)
 ) WITHOUT ROWID;
 """
@@ -106,10 +109,12 @@ class Database:
 
     def load(self) -> Iterator[StoredObject]:
         """Everything that is stored."""
-        for group, resource, revision, body in self._connection.execute(
-            "SELECT api_group, resource, revision, body FROM objects"
+        known: dict[tuple[str, str], GroupResource] = {}
+        for group, resource, key, revision, selectors, body in self._connection.execute(
+            "SELECT api_group, resource, key, revision, selectors, body FROM objects"
         ):
-            yield StoredObject(GroupResource(group, resource), revision, body)
+            about = known.setdefault((group, resource), GroupResource(group, resource))
+            yield StoredObject(about, key, revision, selectors, body)
 
     def write(self, changes: Sequence[Change], reserve: int | None) -> None:
         """Write a batch in one transaction, and reserve revisions with it.
@@ -117,17 +122,18 @@ class Database:
         Raises:
             CommitFailed: Nothing was written.
         """
-        run = self._connection.execute
+        run, many = self._connection.execute, self._connection.executemany
+        last = {(*change.resource, change.key): change.new for change in changes}
+        gone = [key for key, new in last.items() if new is None]
+        rows = [
+            (*key, new.revision, msgspec.json.encode((new.labels, new.fields)), new.body)
+            for key, new in last.items()
+            if new is not None
+        ]
         try:
             run("BEGIN")
-            for change in changes:
-                resource, new = change.resource, change.new
-                if new is None:
-                    key = (resource.group, resource.resource, change.key)
-                    run("DELETE FROM objects WHERE api_group=? AND resource=? AND key=?", key)
-                else:
-                    row = (resource.group, resource.resource, new.key, new.revision, new.body)
-                    run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)
+            many("DELETE FROM objects WHERE api_group=? AND resource=? AND key=?", gone)
+            many("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", rows)
             if reserve is not None:
                 self.reserve(reserve)
             run("COMMIT")

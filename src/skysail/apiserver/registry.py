@@ -11,7 +11,7 @@ JSON bytes in the storage version.
 Source: apiserver/pkg/registry/generic/registry/store.go, v1.36.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -53,6 +53,7 @@ DEFINITIONS = GroupResource("apiextensions.k8s.io", "customresourcedefinitions")
 _DEFINITION_STRATEGY = DefinitionStrategy()
 _NAME_ATTEMPTS = 8
 _decode = msgspec.json.Decoder().decode
+_decode_selectors = msgspec.json.Decoder(tuple[dict[str, str], dict[str, str]]).decode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,14 +162,24 @@ class Registry:
 
     def restore(self, objects: Iterable[StoredObject]) -> None:
         """Fill the store with what a previous life left on disk."""
-        by_resource: dict[GroupResource, list[Record]] = {}
+        by_resource: dict[GroupResource, list[StoredObject]] = {}
         for stored in objects:
-            document: Raw = _decode(stored.body)
-            fields = self._fields_of(stored.resource, document)
-            record = restored_record(document, stored.revision, stored.body, fields)
-            by_resource.setdefault(stored.resource, []).append(record)
-        for resource, records in by_resource.items():
-            self.store.restore(resource, records)
+            by_resource.setdefault(stored.resource, []).append(stored)
+        for resource, found in by_resource.items():
+            self.store.restore(resource, list(self._restored(resource, found)))
+
+    def _restored(self, resource: GroupResource, objects: Sequence[StoredObject]) -> Iterator[Record]:
+        expected = self._fields_of(resource, _decode(objects[0].body)).keys()
+        known: dict[bytes, tuple[Mapping[str, str], Mapping[str, str]]] = {}
+        for stored in objects:
+            selectors = known.get(stored.selectors)
+            if selectors is None:
+                selectors = known[stored.selectors] = _decode_selectors(stored.selectors)
+            labels, fields = selectors
+            if fields.keys() != expected:
+                # The kind has got other selectable fields since: only the body knows their values.
+                fields = self._fields_of(resource, _decode(stored.body))
+            yield restored_record(stored.key, stored.revision, stored.body, labels, fields)
 
     def _fields_of(self, resource: GroupResource, document: Raw) -> Mapping[str, str]:
         custom = next((kind for row, kind in self._custom.items() if row.group_resource == resource), None)

@@ -29,14 +29,21 @@ from skysail.api.raw import Raw
 from skysail.apiserver.contract import GroupResource
 
 _NO_TEXT: Mapping[str, str] = {}
+_METADATA = b'"metadata":{"resourceVersion":'
 _encode = msgspec.json.Encoder().encode
 
 
 class StoredObject(NamedTuple):
-    """One object as it lies on disk."""
+    """One object as it lies on disk.
+
+    Attributes:
+        selectors: Its labels and its selectable fields, as JSON, so that loading need not read the body.
+    """
 
     resource: GroupResource
+    key: str
     revision: int
+    selectors: bytes
     body: bytes
 
 
@@ -84,23 +91,25 @@ def make_record(document: Raw, revision: int, fields: Mapping[str, str]) -> Reco
     ordered_metadata.update((key, value) for key, value in metadata.items() if key != "resourceVersion")
     ordered = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": ordered_metadata}
     ordered.update((key, value) for key, value in document.items() if key not in ordered)
-    return restored_record(document, revision, _encode(ordered), fields)
+    key = key_of(metadata.get("namespace", ""), metadata["name"])
+    return restored_record(key, revision, _encode(ordered), metadata.get("labels") or _NO_TEXT, fields)
 
 
-def restored_record(document: Raw, revision: int, body: bytes, fields: Mapping[str, str]) -> Record:
+def restored_record(
+    key: str, revision: int, body: bytes, labels: Mapping[str, str], fields: Mapping[str, str]
+) -> Record:
     """The record of a body that `make_record` once encoded."""
-    metadata = document["metadata"]
-    item_at = len(document["kind"]) + len(document["apiVersion"]) + len('{"kind":"","apiVersion":"",')
-    namespace, name = metadata.get("namespace", ""), metadata["name"]
+    namespace, _, name = key.rpartition("/")
+    item_at = body.index(_METADATA)
     return Record(
-        key=key_of(namespace, name),
+        key=key,
         namespace=namespace,
         name=name,
         revision=revision,
         body=body,
         item_at=item_at,
         tail_at=item_at + len('"metadata":{"resourceVersion":""') + len(str(revision)),
-        labels=metadata.get("labels") or _NO_TEXT,
+        labels=labels,
         fields=fields,
     )
 
