@@ -1,18 +1,25 @@
-"""`skysail explain`: run the real scheduling code over recorded scenarios and print each decision as data."""
+"""`skysail explain`: run the real scheduling code over recorded scenarios, or a live cluster, and print decisions."""
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+if TYPE_CHECKING:
+    from skysail.api.raw import Raw
+
 
 def explain(
-    file: Path = typer.Option(..., "--file", "-f", help="Scenario file, plain or gzip'd JSON.", dir_okay=False),
+    file: Path | None = typer.Option(None, "--file", "-f", help="Scenario file, plain or gzip'd JSON.", dir_okay=False),
+    pod: str = typer.Option("", "--pod", help="A pod of a live cluster, as namespace/name; nothing is written."),
+    kubeconfig: str = typer.Option("", "--kubeconfig", help="With --pod: how to reach the cluster; else as kubectl."),
+    config: Path | None = typer.Option(None, "--config", help="With --pod: the KubeSchedulerConfiguration to use."),
     output: str = typer.Option("json", "--output", "-o", help="Only `json`: one line a scenario."),
     check: bool = typer.Option(False, "--check", help="Compare with the recorded decisions; exit 1 on a difference."),
     only_plugins: str = typer.Option("", "--only-plugins", help="Compare and print only these plugins, as A,B."),
 ) -> None:
-    """Decide recorded scenarios with the real scheduling code; print, or check, one JSON line each."""
+    """Decide scenarios, or a live cluster's pod, with the real scheduling code; print, or check, one JSON line each."""
     import msgspec
 
     from skysail.api.errors import ConfigError
@@ -20,8 +27,10 @@ def explain(
 
     if output != "json":
         raise ConfigError(f"unknown output {output!r}; only json is known", path="--output")
+    if (file is None) == (not pod):
+        raise ConfigError("give either a scenario file or a pod of a live cluster", path="--file, --pod")
     wanted = frozenset(name for name in only_plugins.split(",") if name) or None
-    scenarios = load_scenarios(file)
+    scenarios = load_scenarios(file) if file is not None else [_live(pod, kubeconfig, config)]
     if missing := missing_plugins():
         sys.stderr.write(f"skysail: plugins of the default profile that do not exist yet: {', '.join(missing)}\n")
     differing = 0
@@ -36,3 +45,39 @@ def explain(
     if check:
         sys.stderr.write(f"{len(scenarios) - differing} of {len(scenarios)} scenarios agree\n")
         raise typer.Exit(1 if differing else 0)
+
+
+def _live(pod: str, kubeconfig: str, config: Path | None) -> "Raw":
+    from skysail.api.errors import ConfigError
+    from skysail.cli.running import run
+    from skysail.scheduler.config.decode import load_yaml
+
+    namespace, _, name = pod.rpartition("/")
+    scenario = run(lambda: _read(namespace or "default", name, kubeconfig))
+    if scenario is None:
+        raise typer.Exit(130)
+    if config is not None:
+        try:
+            document = load_yaml(config.read_text(), str(config))
+        except OSError as error:
+            raise ConfigError(f"cannot be read: {error}", file=str(config), path="--config") from error
+        scenario["config"] = document
+    return scenario
+
+
+async def _read(namespace: str, name: str, kubeconfig: str) -> "Raw":
+    from random import Random
+
+    from skysail.client.api_client import ApiClient
+    from skysail.client.http import HttpTransport
+    from skysail.client.locate import locate
+    from skysail.scheduler.live import live_scenario
+    from skysail.simulator.clock import WallClock
+
+    clock = WallClock()
+    transport = HttpTransport(locate(kubeconfig), clock=clock)
+    try:
+        client = ApiClient(transport, user_agent="skysail-explain", clock=clock, rng=Random())
+        return await live_scenario(client, namespace, name)
+    finally:
+        await transport.close()

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from random import Random
 
-    from skysail.api.ports import Clock
+    from skysail.api.ports import Clock, Transport
     from skysail.client.api_client import ApiClient
     from skysail.controller.leader_elector import LeaderElector
     from skysail.scheduler.app import Scheduler
@@ -47,7 +47,7 @@ def scheduler(
     factories = plugin_factories(plugin)
     configuration = _configuration(config, feature_gates, factories)
     if write_config_to is not None:
-        write_config_to.write_text(to_yaml(configuration))
+        _write(write_config_to, to_yaml(configuration))
         return
     for profile in configuration.profiles:
         if profile.left_out:
@@ -99,6 +99,15 @@ def _read(file: Path, option: str) -> str:
         raise ConfigError(f"cannot be read: {error}", file=str(file), path=option) from error
 
 
+def _write(file: Path, text: str) -> None:
+    from skysail.api.errors import ConfigError
+
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error}", file=str(file), path="--write-config-to") from error
+
+
 def _set_up_logs(verbosity: int) -> None:
     import logging
 
@@ -125,7 +134,7 @@ async def _run(
     from skysail.simulator.clock import WallClock
 
     clock, rng = WallClock(), Random()
-    transport = HttpTransport(locate(kubeconfig), clock=clock)
+    transport = _limited(HttpTransport(locate(kubeconfig), clock=clock), configuration, clock)
     client = ApiClient(transport, user_agent="skysail-scheduler", clock=clock, rng=rng)
     elector = _elector(client, configuration, clock, rng) if elects and not dry_run else None
     options = SchedulerOptions(dry_run=dry_run)
@@ -138,6 +147,15 @@ async def _run(
             url = await stack.enter_async_context(serving_scheduler(scheduler, serving))
             sys.stderr.write(f"skysail: scheduler answers on {url}\n")
         await _run_until_stopped(scheduler)
+
+
+def _limited(transport: "Transport", configuration: "ResolvedConfiguration", clock: "Clock") -> "Transport":
+    from skysail.scheduler.limited import LimitedTransport
+
+    connection = configuration.source.client_connection
+    if connection.qps <= 0:
+        return transport
+    return LimitedTransport(transport, clock, connection.qps, connection.burst or max(1, round(connection.qps)))
 
 
 async def _run_until_stopped(scheduler: "Scheduler") -> None:

@@ -159,7 +159,8 @@ class Scheduler:
             if self._alone:
                 following = group.create_task(self._informers.run(), name="scheduler informers")
             try:
-                await self._sync()
+                if self.elector is None or not self.configuration.source.delay_cache_until_active:
+                    await self._sync()
                 if self.elector is None:
                     await self._lead()
                 else:
@@ -216,6 +217,8 @@ class Scheduler:
             stopping.cancel()
 
     async def _lead(self) -> None:
+        if not self.is_synced:
+            await self._sync()
         recorders = await self._make_recorders()
         cycle = self._make_cycle()
         async with asyncio.TaskGroup() as helpers:
