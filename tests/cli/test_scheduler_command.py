@@ -1,0 +1,49 @@
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from skysail.api.errors import ConfigError
+from skysail.cli.main import app
+from skysail.cli.scheduler import parse_feature_gates
+
+
+def run(*args: str):
+    return CliRunner().invoke(app, ["scheduler", *args])
+
+
+def test_the_configuration_is_written_out_and_nothing_is_started(tmp_path):
+    target = tmp_path / "full.yaml"
+    result = run("--write-config-to", str(target))
+    assert result.exit_code == 0
+    written = yaml.safe_load(target.read_text())
+    assert written["kind"] == "KubeSchedulerConfiguration"
+    assert written["profiles"][0]["schedulerName"] == "default-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--config", "/nowhere/sky.yaml"], "cannot be read"),
+        (["--feature-gates", "GangScheduling"], "Name=true or Name=false is wanted"),
+        (["--plugin", "no_such_module:Plugin"], "cannot be loaded"),
+        (["--bind-address", "0.0.0.0"], "not loopback"),
+        (["--write-config-to", "/nowhere/full.yaml"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_nothing_is_started(args, said):
+    with pytest.raises(ConfigError, match=said):
+        raise run(*args).exception
+
+
+def test_a_wrong_field_is_named_with_file_and_path(tmp_path):
+    config = tmp_path / "sky.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{plugin: {}}]\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        raise run("--config", str(config)).exception
+    assert str(caught.value).startswith(f"{config}: profiles[0].plugin: unknown field")
+
+
+def test_feature_gates_are_read():
+    assert parse_feature_gates("A=true, B=False,") == {"A": True, "B": False}

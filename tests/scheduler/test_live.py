@@ -1,0 +1,67 @@
+import asyncio
+
+import pytest
+
+from skysail.api.errors import NotFound
+from skysail.api.ports import Request, Response
+from skysail.scheduler.explain import explain_scenario
+from skysail.scheduler.limited import LimitedTransport
+from skysail.scheduler.live import live_scenario
+from skysail.simulator.clock import run_virtual
+from tests.scheduler.world import World, in_world
+
+
+@in_world
+async def test_a_live_clusters_pod_is_explained_as_a_recorded_one(world: World):
+    await world.node("n1")
+    await world.node("n2", cpu="32")
+    await world.pod("big", cpu="16")
+    scenario = await live_scenario(world.client, "default", "big")
+    decision = explain_scenario(scenario)
+    assert decision["feasible"] == ["n2"]
+    assert decision["filter"]["n1"]["reasons"] == ["Insufficient cpu"]
+
+
+@in_world
+async def test_a_bound_pod_is_explained_as_if_it_were_not(world: World):
+    await world.node("n1", cpu="1")
+    pod = await world.pod("web", cpu="800m")
+    await world.client.bind("default", "web", pod.uid, "n1")
+    scenario = await live_scenario(world.client, "default", "web")
+    assert explain_scenario(scenario)["feasible"] == ["n1"]
+
+
+@in_world
+async def test_an_unknown_pod_is_not_found(world: World):
+    with pytest.raises(NotFound):
+        await live_scenario(world.client, "default", "nobody")
+
+
+class Instant:
+    """Answers at once and notes when it was asked."""
+
+    def __init__(self, clock) -> None:
+        self.clock, self.asked = clock, []
+
+    async def request(self, request: Request) -> Response:
+        self.asked.append((request.path, self.clock.monotonic()))
+        return Response(200)
+
+    async def close(self) -> None:
+        self.asked.append(("closed", 0.0))
+
+
+def test_a_configured_rate_holds_requests_back_but_never_the_lease():
+    async def main(clock):
+        inner = Instant(clock)
+        transport = LimitedTransport(inner, clock, per_second=10.0, burst=2)
+        async with asyncio.TaskGroup() as group:
+            for number in range(4):
+                group.create_task(transport.request(Request("GET", f"/api/v1/pods/{number}")))
+            group.create_task(transport.request(Request("PUT", "/apis/coordination.k8s.io/v1/leases/mine")))
+        await transport.close()
+        times = sorted(round(at, 3) for path, at in inner.asked if "pods" in path)
+        assert times == [0.0, 0.0, 0.1, 0.2]
+        assert [at for path, at in inner.asked if "lease" in path] == [0.0]
+
+    run_virtual(main)
