@@ -120,6 +120,23 @@ def test_conflicts_name_every_field_and_owner() -> None:
     assert server.owned() == {"two": [".data.a", ".data.b"]}
 
 
+def test_nobody_owns_through_an_endpoint_what_it_ignores() -> None:
+    server = Server()
+    server.apply("one", {**deployment(replicas=1), "status": {"replicas": 3}})
+    assert server.owned() == {"one": [".spec.replicas"]}
+    info = type_of(deployment())
+    config = {**deployment(replicas=5), "status": {"replicas": 4}}
+    config["metadata"]["labels"] = {"a": "b"}
+    config["metadata"]["annotations"] = {"a": "b"}
+    result = managed_fields.apply(
+        server.live, config, manager="two", force=False, subresource="status", now=START, type_info=info
+    )
+    entry = next(entry for entry in result["metadata"]["managedFields"] if entry["manager"] == "two")
+    assert [path_text(path) for path in FieldSet.decode(entry["fieldsV1"]).paths()] == [
+        ".metadata.annotations.a", ".status.replicas",
+    ]  # fmt: skip
+
+
 def test_an_equal_value_is_shared_and_not_a_conflict() -> None:
     server = Server()
     server.apply("one", config_map({"a": "1"}))

@@ -38,6 +38,7 @@ from skysail.apiserver.patching.managers import (
     time_text,
 )
 from skysail.apiserver.patching.merging import merge, remove
+from skysail.apiserver.patching.reset_fields import ignored_paths, without
 from skysail.apiserver.patching.structure import Node, structure_of
 from skysail.apiserver.schema import TypeInfo, made_from
 
@@ -238,6 +239,7 @@ class _Apply:
         self.node: Node = structure_of(info)
         self.api_version = applied["apiVersion"]
         self.manager, self.who = manager, manager_id(manager, "Apply", self.api_version, subresource)
+        self.ignored = ignored_paths(info, subresource)
         empty = {"kind": applied["kind"], "apiVersion": self.api_version, **zero_object(info)}
         self.live = empty if live is None else _without_managers(live)
         stored = live["metadata"].get("managedFields") if live is not None else None
@@ -257,7 +259,8 @@ class _Apply:
         self._check_type()
         former = self.managers.get(self.who)
         merged = _object(merge(self.live, self.applied, self.node))
-        mine = Entry(to_field_set(self.applied, self.node), self.api_version, former.time if former else None)
+        wanted = without(to_field_set(self.applied, self.node), self.ignored)
+        mine = Entry(wanted, self.api_version, former.time if former else None)
         self.managers[self.who] = mine
         if former is not None and not former.fields.empty:
             merged = self._prune(merged, former.fields)
@@ -307,7 +310,8 @@ class _Apply:
 
     def _settle_ownership(self, merged: Raw, *, force: bool) -> None:
         change = compare(self.live, merged, self.node)
-        taken = change.modified.union(change.added)
+        taken = without(change.modified.union(change.added), self.ignored)
+        removed = without(change.removed, self.ignored)
         if not force:
             found = [
                 (who, path)
@@ -317,7 +321,7 @@ class _Apply:
             ]
             if found:
                 raise _Conflicts(found)
-        _take_away(self.managers, taken, change.removed, besides=self.who)
+        _take_away(self.managers, taken, removed, besides=self.who)
         mine = self.managers.get(self.who)
         if mine is not None:
             mine.fields = mine.fields.difference(_STRIPPED)

@@ -94,6 +94,13 @@ class Schema:
         for info in self.types.values():
             for gvk in info.gvk:
                 self._by_kind[gvk] = info
+        for resource in self._resources.values():
+            self._note_status(resource)
+
+    def _note_status(self, resource: ResourceInfo) -> None:
+        info = self._by_kind.get((resource.group, resource.version, resource.kind))
+        if info is not None:
+            info.status_apart = "status" in resource.subresources
 
     @property
     def resources(self) -> tuple[ResourceInfo, ...]:
@@ -143,6 +150,7 @@ class Schema:
             info.name, info.types = name, self.types
             self.types[name] = info
         self._by_kind[resource.group, resource.version, resource.kind] = self.types[root]
+        self._note_status(resource)
         self.types.forget()
         self.generation += 1
 

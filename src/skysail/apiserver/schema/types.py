@@ -90,6 +90,7 @@ class TypeInfo(msgspec.Struct, omit_defaults=True, kw_only=True):
         message_only: Exists only in protobuf.
         preserve_unknown: Fields beyond `fields` are kept (custom types).
         custom: Made from a CRD's schema: absent and empty are told apart, nothing is left out on output.
+        status_apart: The kind's objects have a status subresource, so the object itself does not take `status`.
         json_schema: Of a custom kind's root: the schema as the CRD states it, for OpenAPI.
         types: The table this type belongs to.
     """
@@ -104,6 +105,7 @@ class TypeInfo(msgspec.Struct, omit_defaults=True, kw_only=True):
     message_only: bool = False
     preserve_unknown: bool = False
     custom: bool = False
+    status_apart: bool = False
     json_schema: dict[str, object] = {}
     types: dict[str, "TypeInfo"] = {}
 
