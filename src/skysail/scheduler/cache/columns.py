@@ -5,7 +5,7 @@ only the Node object are told when it changes; those that count pods are told wh
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -42,7 +42,7 @@ class NodeColumn(ABC):
 
 
 class PodColumn(ABC):
-    """A column that counts pods.
+    """A column that counts pods. Whether and how often a pod counts depends on namespace, labels and affinity terms.
 
     Attributes:
         total: (capacity,) int32, the counted pods of each row.
@@ -57,27 +57,17 @@ class PodColumn(ABC):
     def counts(self, info: PodInfo) -> int:
         """How often this pod counts."""
 
-    def move(self, row: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
-        """These pods came to the row and left it."""
-        for infos, sign in ((added, 1), (removed, -1)):
-            for info in infos:
-                number = self.counts(info)
-                if number:
-                    self.count(row, info, sign * number)
-                    self.version += 1
-
     def count(self, row: int, info: PodInfo, number: int) -> None:
         """Add to a row's count."""
         self.total[row] += number
 
-    def write_scratch(self, source: int, target: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
-        """Make a scratch row equal to a live one but for some pods."""
-        self.copy_cell(source, target)
-        for infos, sign in ((added, 1), (removed, -1)):
-            for info in infos:
-                number = self.counts(info)
-                if number:
-                    self.count(target, info, sign * number)
+    def count_scratch(self, row: int, info: PodInfo, number: int) -> None:
+        """Add to a scratch row's count."""
+        self.count(row, info, number)
+
+    def clear_cell(self, row: int) -> None:
+        """Nothing is counted at this row."""
+        self.total[row] = 0
 
     def copy_cell(self, source: int, target: int) -> None:
         """Make a scratch row equal to a live one."""
@@ -202,6 +192,10 @@ class MatchColumn(PodColumn):
         if info.pod.metadata.deletion_timestamp is None:
             self.live[row] += number
 
+    def clear_cell(self, row: int) -> None:
+        """Nothing is counted at this row."""
+        self.total[row] = self.live[row] = 0
+
     def copy_cell(self, source: int, target: int) -> None:
         """Make a scratch row equal to a live one."""
         super().copy_cell(source, target)
@@ -247,7 +241,7 @@ class TermRegistry(PodColumn):
         """How many terms the pod carries."""
         return len(terms_of(info, self._kind))
 
-    def write_scratch(self, source: int, target: int, added: Iterable[PodInfo], removed: Iterable[PodInfo]) -> None:
+    def count_scratch(self, row: int, info: PodInfo, number: int) -> None:
         """Scratch rows carry nothing: what-ifs are told of their pods one by one."""
 
     def count(self, row: int, info: PodInfo, number: int) -> None:

@@ -32,6 +32,7 @@ from skysail.scheduler.cache.columns import (
 )
 from skysail.scheduler.cache.matrices import Amounts, IntColumn, RowIndex
 from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_columns import PodColumns
 from skysail.scheduler.cache.pod_info import AffinityTerm, PodInfo
 
 C = TypeVar("C")
@@ -111,7 +112,7 @@ class NodeTable:
         self.rows_with_anti_affinity: set[int] = set()
         self.rows_with_affinity: set[int] = set()
         self._node_columns: dict[Hashable, NodeColumn] = {}
-        self._pod_columns: dict[Hashable, PodColumn] = {}
+        self._pod_columns = PodColumns()
         self.log = ChangeLog()
         self.node_log = ChangeLog()
         self.memo: dict[Hashable, object] = {}
@@ -174,15 +175,7 @@ class NodeTable:
 
         Cost: A walk over all pods when it is new.
         """
-        column = self._pod_columns.pop(key, None)
-        if column is None:
-            _make_room(self._pod_columns)
-            column = make(self.capacity)
-            for row, info in enumerate(self.infos):
-                if info is not None and info.pods:
-                    column.move(row, info.pods.values(), ())
-        self._pod_columns[key] = column
-        return column  # type: ignore[return-value]
+        return self._pod_columns.get(key, lambda: make(self.capacity), self.infos)
 
     def matches(self, *tests: tuple[frozenset[str] | None, Selector]) -> MatchColumn:
         """How many pods of each row pass every test: namespaces (None is all) and selector."""
@@ -222,8 +215,7 @@ class NodeTable:
         self._write_use(row, info)
         if self._pod_columns:
             added, removed = pods_moved(before.pods if before is not None else _NO_PODS, info.pods)
-            for column in self._pod_columns.values():
-                column.move(row, added, removed)
+            self._pod_columns.move(row, added, removed)
         self.infos[row] = info
         self.log.append(row)
         return row
@@ -236,8 +228,7 @@ class NodeTable:
         self.amounts.clear(row)
         for node_column in self._node_columns.values():
             node_column.write(row, None)
-        for pod_column in self._pod_columns.values():
-            pod_column.move(row, (), before.pods.values())
+        self._pod_columns.move(row, (), before.pods.values())
         for rows in (self.rows_with_ports, self.rows_with_affinity, self.rows_with_anti_affinity):
             rows.discard(row)
         self.infos[row] = None
@@ -277,8 +268,7 @@ class NodeTable:
             node_column.copy_cell(source, row)
         self._write_use(row, info)
         added, removed = pods_moved(original.pods, info.pods)
-        for pod_column in self._pod_columns.values():
-            pod_column.write_scratch(source, row, added, removed)
+        self._pod_columns.write_scratch(source, row, added, removed)
 
     def _take_row(self, name: str) -> int:
         if self._free:
@@ -289,6 +279,7 @@ class NodeTable:
             self._reserve(row + 1)
             self.names.append(name)
             self.infos.append(None)
+            self._pod_columns.clear_cell(row)
             self.size += 1
         self.rows[name] = row
         self.live[row] = True
@@ -331,8 +322,7 @@ class NodeTable:
         self.taint_ids = _longer(self.taint_ids, self.capacity)
         for node_column in self._node_columns.values():
             node_column.resize(self.capacity)
-        for pod_column in self._pod_columns.values():
-            pod_column.resize(self.capacity)
+        self._pod_columns.resize(self.capacity)
 
 
 _NO_PODS: Mapping[str, PodInfo] = {}

@@ -15,7 +15,7 @@ from skysail.api.core import Pod
 from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
-from skysail.scheduler.framework.codes import Reads, ScoreArray
+from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
@@ -89,19 +89,48 @@ def _nothing_left(restricted_by: frozenset[str]) -> Status:
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")
 
 
-@dataclass(frozen=True, slots=True)
 class Filtered:
     """What the Filter phase decided for some rows.
 
-    Attributes:
-        first: (n_rows,) uint16: 0 is no refusal, else an index into `statuses`: the first in the order of the profile.
+    Args:
+        first: See below.
         statuses: The distinct refusals; `statuses[0]` is success.
+        passing: See below.
+        later: Codes of plugins that stand behind all others, merged only when somebody asks why.
+
+    Attributes:
         passing: (n_rows,) bool: live rows without a refusal.
     """
 
-    first: StatusIndex
-    statuses: Sequence[Status]
-    passing: Mask
+    __slots__ = ("_first", "_later", "_statuses", "passing")
+
+    def __init__(
+        self, first: StatusIndex, statuses: Sequence[Status], passing: Mask, later: Sequence[tuple[Mask, Codes]] = ()
+    ) -> None:
+        self._first, self._statuses, self._later = first, statuses, later
+        self.passing = passing
+
+    @property
+    def first(self) -> StatusIndex:
+        """(n_rows,) uint16: 0 is no refusal, else an index into `statuses`: the first in the order of the profile."""
+        self._merge()
+        return self._first
+
+    @property
+    def statuses(self) -> Sequence[Status]:
+        """The distinct refusals; `statuses[0]` is success."""
+        self._merge()
+        return self._statuses
+
+    def _merge(self) -> None:
+        if not self._later:
+            return
+        first, statuses = self._first.copy(), list(self._statuses)
+        for before, codes in self._later:
+            refused = (codes.codes != 0) & before
+            first[refused] = codes.codes[refused] + np.uint16(len(statuses) - 1)
+            statuses += codes.statuses
+        self._first, self._statuses, self._later = first, statuses, ()
 
 
 def run_filters(steps: Iterable[FilterStep], state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Filtered:

@@ -76,8 +76,9 @@ class FilterColumns:
     Attributes:
         first: (capacity,) uint16, an index into `statuses`; 0 is no refusal.
         passing: (capacity,) bool: live rows without a refusal.
-        count: How many rows pass.
         statuses: Every distinct refusal so far; `statuses[0]` is success.
+        orders: For each of them, the place in the profile of the plugin that gave it.
+        last_refuser: The largest of these.
     """
 
     def __init__(self, steps: Sequence[FilterStep], table: NodeTable) -> None:
@@ -89,9 +90,10 @@ class FilterColumns:
         self._reads_nodes = any(step.reads is Reads.NODES for step in self.steps)
         self.first: StatusIndex = np.zeros(0, dtype=np.uint16)
         self.passing: Mask = np.zeros(0, dtype=np.bool_)
-        self.count = 0
         self.statuses: list[Status] = [SUCCESS]
         self.orders: list[int] = [-1]
+        self.last_refuser = -1
+        self._passing_rows: RowIndex | None = None
         self._index: dict[Status, int] = {}
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
@@ -118,7 +120,12 @@ class FilterColumns:
         elif changes.rows is not None:
             everywhere = self._reads_nodes and changes.node_rows is not None
             self._combine(table.all_rows if everywhere else changes.rows, dead_possible=changes.node_rows is not None)
-        self.count = int(np.count_nonzero(self.passing))
+
+    def passing_rows(self) -> RowIndex:
+        """The passing rows one by one, ascending; remembered until one changes."""
+        if self._passing_rows is None:
+            self._passing_rows = np.flatnonzero(self.passing[: self._table.size])
+        return self._passing_rows
 
     def answers(self) -> Filtered:
         """The answers, as views over all rows."""
@@ -151,6 +158,7 @@ class FilterColumns:
             number = self._index[status] = len(self.statuses)
             self.statuses.append(status)
             self.orders.append(self.steps[place].order)
+            self.last_refuser = max(self.last_refuser, self.steps[place].order)
         return number
 
     def _combine(self, rows: Rows, *, dead_possible: bool) -> None:
@@ -160,16 +168,18 @@ class FilterColumns:
                 mine = column[rows]
                 first = mine if first is None else np.where(mine != 0, mine, first)
         if first is None:
+            passing = self._table.live[rows] if dead_possible else np.ones(len(self.passing[rows]), dtype=np.bool_)
             self.first[rows] = 0
-            self.passing[rows] = self._table.live[rows] if dead_possible else True
-            return
-        passing = first == 0
-        if dead_possible:
-            live = self._table.live[rows]
-            first = np.where(live, first, 0)
-            passing &= live
-        self.first[rows] = first
-        self.passing[rows] = passing
+        else:
+            passing = first == 0
+            if dead_possible:
+                live = self._table.live[rows]
+                first = np.where(live, first, 0)
+                passing &= live
+            self.first[rows] = first
+        if self._passing_rows is None or (self.passing[rows] != passing).any():
+            self.passing[rows] = passing
+            self._passing_rows = None
 
     def _combine_in_order(self, state: CycleState, pod: Pod) -> None:
         """The form for profiles with simple plugins: whole columns, and questions where an answer is missing."""
@@ -191,3 +201,4 @@ class FilterColumns:
             first[refused] = column[:size][refused]
             passing &= ~refused
         self.first[:size], self.passing[:size] = first, passing
+        self._passing_rows = None

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skysail.scheduler.cache.matrices import RowIndex
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NO_ROWS, NodeTable
-from skysail.scheduler.framework.codes import Reads
+from skysail.scheduler.framework.codes import Codes, Reads
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.evaluation import (
@@ -135,6 +136,7 @@ class IncrementalEvaluator:
         entry.last_used = table.log.end
         self._entry = entry
         self._usual: Mask = np.zeros(0, dtype=np.bool_)
+        self._rows: RowIndex | None = None
         self.state = entry.base.fork(pod_info)
 
     def pre_filter(self) -> PreFilterOutcome:
@@ -168,20 +170,25 @@ class IncrementalEvaluator:
         return self._with_global(shared, active) if active else shared
 
     def _with_global(self, shared: Filtered, active: list[FilterStep]) -> Filtered:
-        first, passing, statuses = shared.first.copy(), shared.passing.copy(), list(shared.statuses)
-        orders = np.array(self._entry.filters.orders, dtype=np.int64)
-        table = self._table
+        table, state, pod = self._table, self.state, self._pod
+        passing = shared.passing
+        last = self._entry.filters.last_refuser
+        later: list[tuple[Mask, Codes]] = []
         for step in active:
             # A GLOBAL plugin may stand before a shared one that refused the row: the earlier refusal is told.
-            before = passing | (orders[np.minimum(first, len(orders) - 1)] > step.order) & (first < len(orders))
-            before &= table.live[: table.size]
-            codes = step.ask(self.state, self._pod, table, table.all_rows, before if step.simple else None)
+            before = passing if step.order > last else self._not_refused_before(step.order, passing)
+            codes = step.ask(state, pod, table, table.all_rows, before if step.simple else None)
             if codes.statuses:
-                refused = (codes.codes != 0) & before
-                first[refused] = codes.codes[refused] + np.uint16(len(statuses) - 1)
-                statuses += codes.statuses
-                passing &= ~refused
-        return Filtered(first, statuses, passing)
+                later.append((before, codes))
+                passing = passing & (codes.codes == 0)
+        return Filtered(shared.first, shared.statuses, passing, later)
+
+    def _not_refused_before(self, order: int, passing: Mask) -> Mask:
+        columns = self._entry.filters
+        orders = np.array(columns.orders, dtype=np.int64)
+        size = self._table.size
+        refused_later: Mask = (orders[columns.first[:size]] > order) & self._table.live[:size]
+        return passing | refused_later
 
     def totals(self, passing: Mask) -> TotalArray:
         """Run PreScore and Score for the passing rows: the shared columns, and GLOBAL plugins on top."""
@@ -200,7 +207,7 @@ class IncrementalEvaluator:
         totals = np.where(passing, totals, -1)
         if not active:
             return totals
-        rows = np.flatnonzero(passing)
+        rows = self._rows_of(passing)
         for step in active:
             raw = step.ask(self.state, self._pod, self._table, rows)
             normalized = step.normalize(self.state, raw, int(raw.min()), int(raw.max()))
@@ -212,11 +219,19 @@ class IncrementalEvaluator:
         entry, state = self._entry, self.state
         skipped = entry.skipped_scores
         if entry.global_pre_score:
-            rows = np.flatnonzero(passing)
+            rows = self._rows_of(passing)
             more = [step.name for step in entry.global_pre_score if step.skips(state, self._pod, self._table, rows)]
             skipped = skipped.union(more)
         state.skip_score_plugins = skipped
         return skipped
+
+    def _rows_of(self, passing: Mask) -> RowIndex:
+        """The passing rows one by one."""
+        if passing is self._usual:
+            return self._entry.filters.passing_rows()
+        if self._rows is None:
+            self._rows = np.flatnonzero(passing)
+        return self._rows
 
     def _forget(self) -> None:
         """Throw the columns away: a plugin failed half-way."""

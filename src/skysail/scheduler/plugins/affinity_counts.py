@@ -25,7 +25,7 @@ _NOTHING = Selector(selectable=False)
 
 
 class PairCounts:
-    """Counts by topology pair: for each key an array by label code.
+    """Counts by topology pair: for each key an array by label code, with a 0 in the last place, which ABSENT picks.
 
     The arrays may be shared with the table until `own` copies them; what-ifs count in and out only after that.
     """
@@ -50,11 +50,8 @@ class PairCounts:
             return
         label = table.label(key)
         counts = self.by_key.get(key)
-        if counts is None or len(counts) < len(label.values):
-            wider = np.zeros(len(label.values), dtype=np.int64)
-            if counts is not None:
-                wider[: len(counts)] = counts
-            counts = self.by_key[key] = wider
+        if counts is None:
+            counts = self.by_key[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
         counts[label.code_of(value)] += number
 
     @property
@@ -64,11 +61,7 @@ class PairCounts:
 
     def positive(self, key: str, table: NodeTable, rows: Rows) -> Mask:
         """(n_rows,) bool: rows that have the key, with a pair that counts something."""
-        codes = table.label(key).codes[rows]
-        counts = self.by_key.get(key)
-        if counts is None:
-            return np.zeros(len(codes), dtype=np.bool_)
-        found: Mask = np.append(counts > 0, False)[np.minimum(codes, len(counts))]
+        found: Mask = (self.by_key[key] > 0)[table.label(key).codes[rows]]
         return found
 
 
@@ -76,7 +69,7 @@ class PairScores:
     """Weighted counts by topology pair, for scoring.
 
     Attributes:
-        by_key: For each key (n_values,) int64 by label code.
+        by_key: For each key (n_values + 1,) int64 by label code, 0 in the last place, which ABSENT picks.
     """
 
     __slots__ = ("by_key",)
@@ -94,8 +87,7 @@ class PairScores:
         """(n_rows,) int64: the sum over keys that each node has."""
         total = zero_scores(rows)
         for key, scores in self.by_key.items():
-            codes = table.label(key).codes[rows]
-            total += np.append(scores, 0)[np.minimum(codes, len(scores))]
+            total += scores[table.label(key).codes[rows]]
         return total
 
 
@@ -121,13 +113,13 @@ def passes_all(tests: Sequence[Test], pod: Pod) -> bool:
 
 
 def count_matches(table: NodeTable, tests: Sequence[Test], key: str) -> IntColumn:
-    """(n_values,) int64: pods that pass all tests, by the domains of a key."""
+    """(n_values + 1,) int64: pods that pass all tests, by the domains of a key."""
     column: MatchColumn = table.matches(*tests)
     return domain_counts(table, ("matches", tuple(tests)), key, column).counts
 
 
 def count_carriers(table: NodeTable, kind: TermKind, term: AffinityTerm) -> IntColumn:
-    """(n_values,) int64: pods that carry a term, by the domains of its key."""
+    """(n_values + 1,) int64: pods that carry a term, by the domains of its key."""
     column = table.carriers(kind, term)
     return domain_counts(table, ("carriers", kind, term), term.topology_key, column).counts
 

@@ -24,8 +24,9 @@ class DomainCounts:
     """Counts of one column by the values of one label.
 
     Attributes:
-        counts: (n_values,) int64 by label code: pods on eligible rows of the domain.
-        present: (n_values,) bool: whether the domain has an eligible row.
+        counts: (n_values + 1,) int64 by label code: pods on eligible rows of the domain; the last place is what ABSENT
+            picks, and always 0.
+        present: (n_values + 1,) bool: whether the domain has an eligible row; False in the last place.
         domains: How many domains are present.
         for_minimum: `counts`, NO_DOMAIN where the domain is not present.
         sum: Of all counts.
@@ -88,9 +89,9 @@ class DomainCounts:
         counted = codes != ABSENT
         number = len(domains.values)
         self._codes, self._seen = codes, values[:size].copy()
-        by_domain = np.bincount(codes[counted], weights=values[:size][counted], minlength=number)
+        by_domain = np.bincount(codes[counted], weights=values[:size][counted], minlength=number + 1)
         self.counts = by_domain.astype(np.int64)
-        self.present = np.bincount(codes[counted], minlength=number) > 0
+        self.present = np.bincount(codes[counted], minlength=number + 1) > 0
         self.for_minimum = np.where(self.present, self.counts, NO_DOMAIN)
         self.domains = int(np.count_nonzero(self.present))
         self.sum = int(self.counts.sum())

@@ -22,7 +22,7 @@ from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import AffinityTerm, PodInfo
 from skysail.scheduler.cache.table import NodeTable
-from skysail.scheduler.framework.codes import ALL_PASS, MAX_NODE_SCORE, CodeArray, Codes, Reads, ScoreArray
+from skysail.scheduler.framework.codes import MAX_NODE_SCORE, CodeArray, Codes, Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
 from skysail.scheduler.framework.events import NODE, POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skysail.scheduler.framework.handle import Handle
@@ -163,7 +163,7 @@ class InterPodAffinity:
             codes[required.away_counts.positive(key, table, rows)] = 2
         if required.near:
             codes[~_is_near(required, table, rows)] = 1
-        return Codes(codes, (NOT_NEAR, NOT_AWAY, UNWANTED)) if codes.any() else ALL_PASS
+        return Codes(codes, (NOT_NEAR, NOT_AWAY, UNWANTED))
 
     def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
         """The refusal."""

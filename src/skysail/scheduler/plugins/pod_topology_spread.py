@@ -7,12 +7,14 @@ Source: pkg/scheduler/framework/plugins/podtopologyspread, v1.36.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from skysail.api.affinity import TopologySpreadConstraint
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.scheduler.cache.columns import ABSENT
@@ -21,7 +23,6 @@ from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import (
-    ALL_PASS,
     MAX_NODE_SCORE,
     CodeArray,
     Codes,
@@ -48,6 +49,8 @@ from skysail.scheduler.plugins.spread_constraints import (
     read_constraints,
 )
 
+REMEMBERED = 1024
+
 SKEWED = Status.unschedulable("node(s) didn't match pod topology spread constraints")
 NO_LABEL = Status.unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 
@@ -59,8 +62,8 @@ class HardSpread:
     Attributes:
         table: Where label codes come from.
         constraints: The hard constraints.
-        counts: For each, (n_values,) int64 matching pods by label code.
-        present: For each, (n_values,) bool, the domains that count.
+        counts: For each, (n_values + 1,) int64 matching pods by label code (see `DomainCounts`).
+        present: For each, (n_values + 1,) bool, the domains that count.
         minimum: For each, the count of the emptiest of these.
     """
 
@@ -128,13 +131,15 @@ class PodTopologySpread:
         self._comparison = self._gates["TaintTolerationComparisonOperators"]
         self._system_defaulted = args.defaulting_type == "System"
         self._defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
+        self._default_actions = frozenset(each.when_unsatisfiable for each in self._defaults)
+        self._read: dict[tuple[bytes, tuple[tuple[str, str], ...], str], tuple[SpreadConstraint, ...]] = {}
         self._selectors = DefaultSelectors(handle) if self._defaults else None
 
     def _constraints(self, pod: Pod, action: str) -> tuple[SpreadConstraint, ...]:
         labels, own = pod.metadata.labels, pod.spec.topology_spread_constraints
         if own:
-            return read_constraints(own, labels, action, self._gates)
-        if self._selectors is None or all(each.when_unsatisfiable != action for each in self._defaults):
+            return self._own_constraints(own, labels, action)
+        if self._selectors is None or action not in self._default_actions:
             return ()
         selector = self._selectors.selector(pod)
         if selector.empty:
@@ -151,6 +156,19 @@ class PodTopologySpread:
             )
             for each in defaults
         )
+
+    def _own_constraints(
+        self, own: tuple[TopologySpreadConstraint, ...], labels: Mapping[str, str], action: str
+    ) -> tuple[SpreadConstraint, ...]:
+        """`read_constraints`, remembered for pods of one template."""
+        merged = any(each.match_label_keys for each in own)
+        key = (msgspec.json.encode(own), tuple(labels.items()) if merged else (), action)
+        found = self._read.get(key)
+        if found is None:
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
+            found = self._read[key] = read_constraints(own, labels, action, self._gates)
+        return found
 
     # -- hard ------------------------------------------------------------------------------------------------------
 
@@ -185,7 +203,7 @@ class PodTopologySpread:
             codes = _codes_by_value(spread, index, pod)[table.label(spread.constraints[index].topology_key).codes[rows]]
             answer = codes if answer is None else np.where(codes != 0, codes, answer)
         assert answer is not None
-        return Codes(answer, (SKEWED, NO_LABEL)) if answer.any() else ALL_PASS
+        return Codes(answer, (SKEWED, NO_LABEL))
 
     def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
         """The refusal, with the counts behind it."""
@@ -195,7 +213,7 @@ class PodTopologySpread:
             code = int(label.codes[row])
             if code == ABSENT:
                 return Status.unresolvable(*NO_LABEL.reasons, f"label {constraint.topology_key} is missing")
-            count = _count_at(spread, index, code)
+            count = int(spread.counts[index][code])
             skew = count + constraint.selector.matches(pod.metadata.labels) - spread.floor(index)
             if skew > constraint.max_skew:
                 where = f"{constraint.topology_key}={label.values[code]}"
@@ -222,8 +240,7 @@ class PodTopologySpread:
         for index, constraint in enumerate(spread.constraints):
             if constraint.selector.matches(moved.metadata.labels) and constraint.includes(pod, node, self._comparison):
                 code = spread.table.label(constraint.topology_key).code_of(labels[constraint.topology_key])
-                if code < len(spread.counts[index]):
-                    spread.add(index, code, number)
+                spread.add(index, code, number)
 
     # -- soft ------------------------------------------------------------------------------------------------------
 
@@ -252,7 +269,7 @@ class PodTopologySpread:
             nowhere = label.code_of("")
             codes = np.where(codes == ABSENT, nowhere if nowhere != ABSENT else len(label.values), codes)
             weights.append(_weight(len(np.unique(codes))))
-            counts.append(np.append(counter.counts(constraint).counts, 0))
+            counts.append(counter.counts(constraint).counts)
         state.write(SOFT_SPREAD, SoftSpread(constraints, counts, weights, requires_all, ignored))
         return SUCCESS
 
@@ -337,18 +354,9 @@ def _codes_by_value(spread: HardSpread, index: int, pod: Pod) -> CodeArray:
     """(n_values + 1,) uint8: 0 passes, 1 too full, and in the last place, which ABSENT picks, 2 no label."""
     constraint = spread.constraints[index]
     room = constraint.max_skew + spread.floor(index) - constraint.selector.matches(pod.metadata.labels)
-    values = len(spread.table.label(constraint.topology_key).values)
-    codes: CodeArray = np.zeros(values + 1, dtype=np.uint8)
-    counts = spread.counts[index]
-    codes[: len(counts)] = counts > room
-    codes[len(counts) : values] = room < 0
-    codes[values] = 2
+    codes: CodeArray = (spread.counts[index] > room).view(np.uint8)
+    codes[-1] = 2
     return codes
-
-
-def _count_at(spread: HardSpread, index: int, code: int) -> int:
-    counts = spread.counts[index]
-    return int(counts[code]) if code < len(counts) else 0
 
 
 def _weight(domains: int) -> float:
