@@ -13,8 +13,9 @@ from skysail.scheduler.framework.events import (
     QueueingHint,
 )
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo
+from skysail.scheduler.queue.gates import GateCheck, QueueProfile
 from skysail.scheduler.queue.hints import HintMap
-from skysail.scheduler.queue.scheduling_queue import GateCheck, QueueProfile, SchedulingQueue
+from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 
 NODE_ADD = ClusterEvent(NODE, ActionType.ADD)
 POD_DELETE = ClusterEvent(POD, ActionType.DELETE)

@@ -8,6 +8,7 @@ takes `now` in seconds, and `skysail.scheduler.app` calls from its loop and its 
     backoff.py           how long a refused pod waits, and the heap of those who do
     in_flight.py         pods being worked on, and what happened since each was popped
     hints.py             does this event help that pod?
+    gates.py             which pods may not even be tried yet
     sleeping.py          the unschedulable and the gated pods, indexed by who refused them
     nominator.py         pods that wait for a node they were promised
     scheduling_queue.py  all of it together: `SchedulingQueue`

@@ -23,15 +23,14 @@ the hints of the two built-in plugins concerned give the same answer, and a thir
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from skysail.api.core import Pod
 from skysail.api.errors import InvariantBroken
 from skysail.scheduler.framework.changes import pod_scheduling_properties_change
 from skysail.scheduler.framework.events import (
     BACKOFF_COMPLETE,
-    EVENT_ASSIGNED_POD_ADD,
     EVENT_FORCE_ACTIVATE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
     EVENT_UNSCHEDULED_POD_ADD,
@@ -43,27 +42,12 @@ from skysail.scheduler.framework.events import (
 )
 from skysail.scheduler.framework.queued_pod import PodKey, QueuedPodInfo, pod_key, scheduler_name
 from skysail.scheduler.queue.backoff import BackoffQueue
-from skysail.scheduler.queue.hints import HintMap, Strategy
+from skysail.scheduler.queue.gates import NO_PROFILE, QueueProfile
+from skysail.scheduler.queue.hints import Strategy
 from skysail.scheduler.queue.in_flight import InFlight
 from skysail.scheduler.queue.nominator import IsPending, Nominator
 from skysail.scheduler.queue.pod_heap import Order, PodHeap
 from skysail.scheduler.queue.sleeping import SleepingPods
-
-GateCheck = Callable[[Pod], str | None]
-"""A PreEnqueue plugin: None lets the pod in, anything else says why not."""
-
-
-@dataclass(frozen=True)
-class QueueProfile:
-    """What the queue must know of one profile.
-
-    Attributes:
-        gates: The PreEnqueue plugins by name, in the profile's order.
-        hints: What its plugins want to be woken by.
-    """
-
-    gates: Sequence[tuple[str, GateCheck]] = ()
-    hints: HintMap = field(default_factory=lambda: HintMap({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +135,7 @@ class SchedulingQueue:
             part.push(info)
             return
         for event in events:
-            strategy = self._hints(new).strategy(info, event, old, new)
+            strategy = self._profile(new).hints.strategy(info, event, old, new)
             if self._requeue(info, strategy, event.label, now):
                 break
 
@@ -237,17 +221,6 @@ class SchedulingQueue:
         if only is not None:
             candidates = [info for info in candidates if only(info.pod)]
         return self._move(candidates, event, old, new, now)
-
-    def assigned_pod_added(self, pod: Pod, now: float) -> int:
-        """A pod of ours or anybody's was bound, or appeared bound."""
-        return self.move_all_to_active_or_backoff(EVENT_ASSIGNED_POD_ADD, None, pod, now)
-
-    def assigned_pod_updated(self, old: Pod, new: Pod, now: float) -> int:
-        """A bound pod changed: its labels, or its requests shrank."""
-        return sum(
-            self.move_all_to_active_or_backoff(event, old, new, now)
-            for event in pod_scheduling_properties_change(old, new)
-        )
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
         """Send these pods to the active queue, past backoff and hints (a plugin asked for it).
@@ -368,8 +341,8 @@ class SchedulingQueue:
 
     # -- how pods move ----------------------------------------------------------------------------------------------
 
-    def _hints(self, pod: Pod) -> HintMap:
-        return self._profiles.get(scheduler_name(pod), _NO_PROFILE).hints
+    def _profile(self, pod: Pod) -> QueueProfile:
+        return self._profiles.get(scheduler_name(pod), NO_PROFILE)
 
     def _candidates(self, event: ClusterEvent) -> list[QueuedPodInfo]:
         if event.is_wildcard:
@@ -388,7 +361,7 @@ class SchedulingQueue:
         for info in candidates:
             if info.gated and not any(registered.matches(event) for registered in info.gating_plugin_events):
                 continue
-            strategy = self._hints(info.pod).strategy(info, event, old, new)
+            strategy = self._profile(info.pod).hints.strategy(info, event, old, new)
             if strategy is not Strategy.SKIP:
                 woken += self._requeue(info, strategy, event.label, now)
         self._in_flight.record(event, old, new)
@@ -400,7 +373,7 @@ class SchedulingQueue:
         events = self._in_flight.events_since(info.pod.metadata.uid)
         if events is None:
             return Strategy.AFTER_BACKOFF
-        hints, best = self._hints(info.pod), Strategy.SKIP
+        hints, best = self._profile(info.pod).hints, Strategy.SKIP
         for entry in events:
             strategy = hints.strategy(info, entry.event, entry.old, entry.new)
             if strategy is Strategy.IMMEDIATELY or (strategy is Strategy.AFTER_BACKOFF and not info.pending_plugins):
@@ -418,7 +391,7 @@ class SchedulingQueue:
         return self._to_active(info, label, now)
 
     def _to_active(self, info: QueuedPodInfo, label: str, now: float, *, ask_gates: bool = True) -> bool:
-        if ask_gates and not self._passes_gates(info):
+        if ask_gates and not self._profile(info.pod).passes_gates(info):
             self._to_sleep(info, label)
             return False
         if info.initial_attempt_timestamp is None:
@@ -432,7 +405,7 @@ class SchedulingQueue:
         return True
 
     def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
-        if not self._passes_gates(info):
+        if not self._profile(info.pod).passes_gates(info):
             self._to_sleep(info, label)
             return False
         self._sleeping.remove(info.key)
@@ -448,23 +421,5 @@ class SchedulingQueue:
             self._incoming["unschedulable", label] += 1
             self._on_waiting()
 
-    def _passes_gates(self, info: QueuedPodInfo) -> bool:
-        profile = self._profiles.get(scheduler_name(info.pod), _NO_PROFILE)
-        gates = profile.gates
-        if info.gating_plugin:
-            gates = sorted(gates, key=lambda gate: gate[0] != info.gating_plugin)
-        for plugin, check in gates:
-            message = check(info.pod)
-            if message is not None:
-                info.unschedulable_plugins.add(plugin)
-                info.gating_plugin, info.gating_message = plugin, message
-                info.gating_plugin_events = profile.hints.events_of(plugin)
-                return False
-        info.gating_plugin = info.gating_message = ""
-        return True
-
     def _remove(self, key: PodKey) -> None:
         _ = self._active.remove(key) or self._backoff.remove(key) or self._sleeping.remove(key)
-
-
-_NO_PROFILE = QueueProfile()
