@@ -300,7 +300,7 @@ def test_bytes_come_back(data: bytes) -> None:
     assert canonical_bytes(text) == text
 
 
-@pytest.mark.parametrize(("text", "at"), [("!", 0), ("ab!d", 2), ("abc", 0), ("YQ=", 3)])
+@pytest.mark.parametrize(("text", "at"), [("!", 0), ("ab!d", 2), ("abc", 0), ("YQ=", 3), ("é", 0)])
 def test_bad_base64_is_placed(text: str, at: int) -> None:
     with pytest.raises(ScalarError, match=f"illegal base64 data at input byte {at}"):
         canonical_bytes(text)

@@ -101,6 +101,7 @@ def patch_view(
     if patch.media_type == APPLY and view.body_kind is None:
         body = _apply(handle, shown, patch, ctx)
     elif patch.media_type == APPLY:
+        managed_fields.check_configuration(patch.configuration, body_type)
         return _apply_to_view(registry, handle, view, patch, record, ctx)
     else:
         custom = registry.custom_kind(handle.resource) if view.body_kind is None else None

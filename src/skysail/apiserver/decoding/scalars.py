@@ -6,7 +6,6 @@ Source: Go's `time.Parse`; apimachinery/pkg/apis/meta/v1/{time,micro_time}.go, v
 """
 
 import base64
-import binascii
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
@@ -125,7 +124,7 @@ def canonical_bytes(text: str) -> str:
     stripped = text.replace("\n", "").replace("\r", "")
     try:
         return base64.b64encode(base64.b64decode(stripped, validate=True)).decode()
-    except binascii.Error:
+    except ValueError:
         raise ScalarError(f"illegal base64 data at input byte {_first_bad_byte(stripped)}") from None
 
 

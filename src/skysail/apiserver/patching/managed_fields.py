@@ -181,7 +181,7 @@ def apply(
         ApiError: 500: the configuration does not fit the type.
     """
     info = cast("TypeInfo", type_info)
-    _check_kind(applied, info)
+    check_configuration(applied, info)
     task = _Apply(live, applied, manager, subresource, time_text(now), info)
     try:
         result = task.run(force=force)
@@ -191,6 +191,25 @@ def apply(
     if manager == "kubectl":
         _renew_last_applied(result, applied)
     return result
+
+
+def check_configuration(applied: Raw, info: TypeInfo) -> None:
+    """Whether a configuration is of its kind and fits its type.
+
+    Raises:
+        BadRequest: It is of another kind, or carries managedFields.
+        ApiError: 500: it does not fit.
+    """
+    _check_kind(applied, info)
+    found = list(mistakes(applied, structure_of(info)))
+    if not found:
+        return
+    metadata = applied.get("metadata")
+    named: Raw = metadata if isinstance(metadata, dict) else {}
+    group, version, kind = info.gvk[0]
+    about = f"{named.get('namespace') or ''}/{named.get('name') or ''}; {group}/{version}, Kind={kind}"
+    problem = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in found)
+    raise ApiError(Status(message=f"failed to create typed patch object ({about}): {problem}", code=500))
 
 
 def _check_kind(applied: Raw, info: TypeInfo) -> None:
@@ -256,7 +275,6 @@ class _Apply:
             _Conflicts: Others own what would change, and `force` is off.
             ApiError: The configuration does not fit the type.
         """
-        self._check_type()
         former = self.managers.get(self.who)
         merged = _object(merge(self.live, self.applied, self.node))
         wanted = without(to_field_set(self.applied, self.node), self.ignored)
@@ -281,18 +299,6 @@ class _Apply:
         if left:
             raise _Conflicts(left).as_conflict() from None
         return self.run(force=True)
-
-    def _check_type(self) -> None:
-        found = list(mistakes(self.applied, self.node))
-        if not found:
-            return
-        metadata = self.applied.get("metadata")
-        named: Raw = metadata if isinstance(metadata, dict) else {}
-        group, version, kind = self.info.gvk[0]
-        about = f"{named.get('namespace') or ''}/{named.get('name') or ''}; {group}/{version}, Kind={kind}"
-        problem = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in found)
-        message = f"failed to create typed patch object ({about}): {problem}"
-        raise ApiError(Status(message=message, code=500))
 
     def _prune(self, merged: Raw, last: FieldSet) -> Raw:
         """Take out what this manager owned, and no longer wants, and nobody else owns."""
