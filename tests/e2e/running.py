@@ -48,8 +48,17 @@ class Running:
 
 def start(tmp_path: Path, *args: str) -> Running:
     """Start `skysail up` and return once it says that all nodes are Ready."""
+    return _start(tmp_path, "up", *args)
+
+
+def start_apiserver(tmp_path: Path, *args: str) -> Running:
+    """Start `skysail apiserver` and return once it serves."""
+    return _start(tmp_path, "apiserver", *args)
+
+
+def _start(tmp_path: Path, verb: str, *args: str) -> Running:
     kubeconfig = tmp_path / "kubeconfig"
-    command = [str(SKYSAIL), "up", "--port", "0", "--kubeconfig-out", str(kubeconfig), *args]
+    command = [str(SKYSAIL), verb, "--port", "0", "--kubeconfig-out", str(kubeconfig), *args]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watchdog = threading.Timer(60, process.kill)
     watchdog.start()
@@ -58,7 +67,7 @@ def start(tmp_path: Path, *args: str) -> Running:
         if line.startswith("ready"):
             watchdog.cancel()
             return Running(process, kubeconfig, tmp_path)
-    raise AssertionError(f"skysail up never became ready:\n{process.communicate()}")
+    raise AssertionError(f"skysail {verb} never became ready:\n{process.communicate()}")
 
 
 def kill(running: Running) -> None:

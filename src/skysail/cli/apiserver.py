@@ -13,6 +13,9 @@ def apiserver(
         None, "--token-auth-file", help="CSV of token,user,uid,groups; without it a token is made and printed."
     ),
     authorization_mode: str = typer.Option("AlwaysAllow", "--authorization-mode", help="AlwaysAllow or RBAC."),
+    kubeconfig_out: Path | None = typer.Option(
+        None, "--kubeconfig-out", help="Where the kubeconfig is written; your own is never touched."
+    ),
     data_dir: Path | None = typer.Option(None, "--data-dir", help="Where objects are kept; none keeps them in memory."),
     compaction_interval: str = typer.Option("5m", "--compaction-interval", help="How often history is forgotten."),
     enable_admission_plugins: str = typer.Option(
@@ -43,7 +46,7 @@ def apiserver(
             "enable-service-account-admission": str("ServiceAccount" in enable_admission_plugins).lower(),
         },
     )
-    run(lambda: serve_until_cancelled(serving))
+    run(lambda: serve_until_cancelled(serving, kubeconfig_out))
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

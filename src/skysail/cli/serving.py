@@ -1,10 +1,12 @@
 """Putting the embedded API server on a port: tokens, certificate, kubeconfig."""
 
+import asyncio
+import base64
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -63,8 +65,6 @@ class Served:
 
     def kubeconfig(self) -> str:
         """A kubeconfig, as YAML, that reaches this server as its admin."""
-        import base64
-
         cluster: dict[str, str] = {"server": self.address.url}
         if self.ca:
             cluster["certificate-authority-data"] = base64.b64encode(self.ca).decode()
@@ -110,22 +110,30 @@ async def serving_api(serving: Serving) -> AsyncIterator[Served]:
             yield Served(server, address, token, certificate.ca if certificate is not None else b"")
 
 
-async def serve_until_cancelled(serving: Serving) -> None:
-    """`skysail apiserver`: serve, say where, and stay."""
-    import asyncio
-
+async def serve_until_cancelled(serving: Serving, kubeconfig_out: Path | None = None) -> None:
+    """`skysail apiserver`: serve, say where, and stay. With a token file there is no token to put into a kubeconfig."""
     async with serving_api(serving) as served:
-        kubeconfig = default_kubeconfig(served.address.port)
-        if served.token:
-            write_private(kubeconfig, served.kubeconfig().encode())
-            sys.stdout.write(f"export KUBECONFIG={kubeconfig}\n")
-        sys.stdout.write(f"ready: serving on {served.address.url}\n")
-        sys.stdout.flush()
-        try:
+        kubeconfig = kubeconfig_out or default_kubeconfig(served.address.port)
+        with removed_at_end(kubeconfig if served.token and kubeconfig_out is None else None):
+            if served.token or kubeconfig_out is not None:
+                write_private(kubeconfig, served.kubeconfig().encode())
+                sys.stdout.write(f"export KUBECONFIG={kubeconfig}\n")
+            sys.stdout.write(f"ready: serving on {served.address.url}\n")
+            sys.stdout.flush()
             await asyncio.Event().wait()
-        finally:
-            if served.token:
-                kubeconfig.unlink(missing_ok=True)
+
+
+@contextmanager
+def removed_at_end(*files: Path | None) -> Iterator[None]:
+    """These files stand for a running server: none before, none after."""
+    present = [file for file in files if file is not None]
+    for file in present:
+        file.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        for file in present:
+            file.unlink(missing_ok=True)
 
 
 def default_kubeconfig(port: int) -> Path:

@@ -1,7 +1,5 @@
 """`skysail up`: a control plane and hollow nodes in one process, driven by any kubectl."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +31,7 @@ async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready
     import asyncio
     from random import Random
 
-    from skysail.cli.serving import default_kubeconfig, serving_api, write_private
+    from skysail.cli.serving import default_kubeconfig, removed_at_end, serving_api, write_private
     from skysail.simulator.clock import WallClock
     from skysail.simulator.cluster import LocalCluster
     from skysail.simulator.hollow import numbered_nodes
@@ -41,7 +39,7 @@ async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready
     async with serving_api(serving) as served:
         kubeconfig = kubeconfig_out or default_kubeconfig(served.address.port)
         cluster = LocalCluster(served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random())
-        with _removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
+        with removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
             write_private(kubeconfig, served.kubeconfig().encode())
             _say(f"export KUBECONFIG={kubeconfig}")
             async with cluster.running():
@@ -55,16 +53,3 @@ async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready
 def _say(line: str) -> None:
     """Print a line that a pipe's reader gets at once."""
     typer.echo(line)
-
-
-@contextmanager
-def _removed_at_end(*files: Path | None) -> Iterator[None]:
-    """These files stand for a running cluster: none before, none after."""
-    present = [file for file in files if file is not None]
-    for file in present:
-        file.unlink(missing_ok=True)
-    try:
-        yield
-    finally:
-        for file in present:
-            file.unlink(missing_ok=True)
