@@ -16,7 +16,7 @@ def _playable(path: Path) -> bool:
     return all(f"{name}-controller" in REPLAYED for name in json.loads(path.read_text())["controllers"])
 
 
-@pytest.mark.parametrize("path", filter(_playable, RECORDINGS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list(filter(_playable, RECORDINGS)), ids=lambda path: path.stem)
 def test_every_step_of_a_transcript_ends_as_recorded(path: Path) -> None:
     transcript = json.loads(path.read_text())
     seen = run_virtual(lambda clock: replay(transcript, clock))

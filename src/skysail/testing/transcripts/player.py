@@ -27,6 +27,8 @@ from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE, REAL_
 from skysail.testing.transcripts.observing import SIGHTS, conditions, multiset, see, see_pod
 from skysail.testing.transcripts.picking import PodHistory
 
+OVERHEAD_SECONDS = 0.5
+"""What a step of the recording took beside waiting: its requests, and the polling of its end."""
 QUIET_SECONDS: Mapping[str, float] = {"job": 1.8, "gc": 1.2, "ns": 2.0, "node": 2.2, "taint": 2.2, "zone": 2.2}
 """For how long nothing may have been written, by the first word of the scenario's name; 0.7 s for all others."""
 SHORTEST_QUIET_SECONDS = 0.7
@@ -76,7 +78,9 @@ class Player:
     async def play(self) -> AsyncIterator[Raw]:
         """Perform each step and give what was then seen: `{"step", "state", "result"}`."""
         async with self._world() as actor:
-            quiet = QUIET_SECONDS.get(self.transcript["scenario"].split("-")[0], SHORTEST_QUIET_SECONDS)
+            quiet = (
+                QUIET_SECONDS.get(self.transcript["scenario"].split("-")[0], SHORTEST_QUIET_SECONDS) + OVERHEAD_SECONDS
+            )
             for step in self.transcript["steps"]:
                 actor.step = step["step"]
                 self._server.last_write = max(self._server.last_write, self._action_start(step))
