@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from skysail.api.apps import ReplicaSet
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, NotFound
+from skysail.api.errors import ApiError, NotFound, Unreachable
 from skysail.api.kinds import PODS, REPLICASETS
 from skysail.api.meta import OwnerReference
 from skysail.api.raw import Raw
@@ -191,12 +191,12 @@ class ReplicaSetController(BuiltinController):
         self.expectations.expect_deletions_of(replica_set.uid, [pod.uid for pod in pods])
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._delete_one(replica_set, pod)) for pod in pods]
-        return next(filter(None, (task.result() for task in tasks)), None)
+        return _first_api_error(error for task in tasks if (error := task.result()) is not None)
 
-    async def _delete_one(self, replica_set: ReplicaSet, pod: Pod) -> ApiError | None:
+    async def _delete_one(self, replica_set: ReplicaSet, pod: Pod) -> ApiError | Unreachable | None:
         try:
             await self.pod_control.delete(pod, replica_set)
-        except ApiError as error:
+        except (ApiError, Unreachable) as error:
             self.expectations.deletion_of_observed(replica_set.uid, pod.uid)
             return None if isinstance(error, NotFound) else error
         return None
