@@ -3,14 +3,13 @@
 import asyncio
 from typing import Any
 
-from tests.apiserver.calls import MAPS, Caller, serving
-
 from skysail.api.fields import FieldSelector
 from skysail.api.labels import Selector
 from skysail.apiserver.contract import GroupResource
 from skysail.apiserver.store import Store
 from skysail.apiserver.watching import Matcher, Watcher
 from skysail.simulator.clock import LoopClock, run_virtual
+from tests.apiserver.calls import MAPS, Caller, serving
 
 RESOURCE = GroupResource("", "configmaps")
 
@@ -179,5 +178,23 @@ def test_events_are_encoded_once_for_all_watchers() -> None:
             assert await watch.take(1) == [("ADDED", "a")]
         (change,) = caller.server.store.changes_after(RESOURCE, int(version))
         assert len(change.lines) == 1
+
+    virtual(test)
+
+
+def test_a_thousand_watches_get_every_event_and_leave_nothing_behind() -> None:
+    async def test(caller: Caller) -> None:
+        version = str(caller.server.store.visible)
+        watches = [await caller.watch(MAPS, resourceVersion=version) for _ in range(1000)]
+        async with asyncio.TaskGroup() as group:
+            reading = [group.create_task(watch.take(3)) for watch in watches]
+            for name in "abc":
+                await asyncio.sleep(1)
+                await caller.post(MAPS, config_map(name))
+        assert {tuple(task.result()) for task in reading} == {(("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c"))}
+        caller.server.watches.stop()
+        for watch in watches:
+            assert await watch.rest() == []
+        assert caller.server.watches.count == 0
 
     virtual(test)

@@ -24,7 +24,7 @@ from skysail.apiserver.bodies import (
 from skysail.apiserver.changing import Changed, patch_object, patch_view, put_view
 from skysail.apiserver.contract import Access, Action, RequestContext, View
 from skysail.apiserver.customresources.bodies import decode_custom
-from skysail.apiserver.forms import as_yaml, form_for, indented
+from skysail.apiserver.forms import as_yaml, check_include, form_for, indented
 from skysail.apiserver.patching import managed_fields
 from skysail.apiserver.reading import check_reached, list_page
 from skysail.apiserver.registry import Handle, Registry
@@ -116,6 +116,8 @@ class Endpoints:
             accepted=negotiate(request.headers),
             warnings=warnings,
         )
+        if call.accepted.convert == "Table":
+            check_include(call.query.text("includeObject"))
         return self._verbs[target.verb](call)
 
     def context(self, call: Call, options: WriteOptions | None = None, *, verb: str = "") -> RequestContext:

@@ -170,18 +170,22 @@ class TableForm:
         return self._event(document, {"resourceVersion": str(revision)})
 
 
-def form_for(handle: Handle, accepted: Accepted, include_object: str, now: Callable[[], datetime]) -> Form:
-    """The form a request asked for.
+def check_include(include_object: str) -> None:
+    """Check what the rows of a Table are to carry.
 
     Raises:
-        BadRequest: `include_object` is none of the known words.
+        BadRequest: None of the known words.
     """
+    if include_object not in ("", "None", "Metadata", "Object"):
+        raise bad_request(
+            f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include_object)}: "
+            "must be 'Metadata', 'Object', 'None', or empty"
+        )
+
+
+def form_for(handle: Handle, accepted: Accepted, include_object: str, now: Callable[[], datetime]) -> Form:
+    """The form a request asked for."""
     if accepted.convert == "Table":
-        if include_object not in ("", "None", "Metadata", "Object"):
-            raise bad_request(
-                f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include_object)}: "
-                "must be 'Metadata', 'Object', 'None', or empty"
-            )
         return TableForm(handle, accepted.version, include_object or "Metadata", now)
     return MetadataForm(accepted.version) if accepted.convert else PlainForm(handle)
 
