@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from skysail.apiserver.patching import json_patch, managed_fields, merge_patch, 
 from skysail.apiserver.schema import TypeInfo
 
 TABLE = schema.load()
+SEEDS = range(int(os.environ.get("SOAK_SEEDS", "10")))
 VECTORS = json.loads((Path(__file__).parents[1] / "golden/apiserver/protobuf/vectors.json").read_text())
 OBJECTS = [v["json"] for v in VECTORS["objects"] if not v["kind"].endswith("List") and v["kind"] != "Status"]
 ODD = (
@@ -63,7 +65,7 @@ def names_in(value: object) -> list[str]:
     return [name for item in value for name in names_in(item)] if isinstance(value, list) else []
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_mangled_bodies_are_read_or_refused(seed: int) -> None:
     rng = random.Random(seed)
     for obj in OBJECTS:
@@ -79,7 +81,7 @@ def test_mangled_bodies_are_read_or_refused(seed: int) -> None:
                 assert again == made
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_mangled_patches_are_applied_or_refused(seed: int) -> None:
     rng = random.Random(seed)
     for obj in OBJECTS:
@@ -97,7 +99,7 @@ def test_mangled_patches_are_applied_or_refused(seed: int) -> None:
             msgspec.json.encode(made)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_mangled_operations_are_done_or_refused(seed: int) -> None:
     rng = random.Random(seed)
     for obj in OBJECTS:
@@ -119,7 +121,7 @@ def test_mangled_operations_are_done_or_refused(seed: int) -> None:
                 assert error.status.code == 422  # noqa: PT017
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_mangled_configurations_are_applied_or_refused(seed: int) -> None:
     rng = random.Random(seed)
     now = datetime(2026, 1, 1, tzinfo=UTC)
