@@ -4,9 +4,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.informer.collection import pod
 
 from skysail.informer import DeletedFinalStateUnknown, DeltaFIFO, DeltaType, Indexer, Key, Requeue, key_of, version_of
+from tests.informer.collection import pod
 
 ADDED, UPDATED, DELETED, REPLACED, SYNC = DeltaType
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.informer.collection import pod
 
 from skysail.api.errors import InvariantBroken
 from skysail.api.labels import Selector
 from skysail.informer import Indexer, Key, Lister, key_of
+from tests.informer.collection import pod
 
 
 def by_node(obj):
@@ -72,6 +72,8 @@ def test_the_same_index_may_be_asked_for_twice_but_another_of_its_name_may_not()
     with pytest.raises(ValueError, match="another index is named 'node'"):
         cache.add_indexes({"other": by_letters, "node": by_letters})
     assert "other" not in cache.index_names
+    with pytest.raises(ValueError, match="another index is named 'namespace'"):
+        cache.add_indexes({"namespace": by_node})
 
 
 def test_an_unknown_index_is_an_error():

@@ -1,7 +1,6 @@
 """Keys, and metadata of Structs and dictionaries alike."""
 
 import pytest
-from tests.informer.collection import pod
 
 from skysail.api.core import Pod
 from skysail.api.meta import ObjectMeta, OwnerReference
@@ -18,6 +17,7 @@ from skysail.informer import (
     uid_of,
     version_of,
 )
+from tests.informer.collection import pod
 
 OWNER = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="u1", controller=True)
 OTHER = OwnerReference(api_version="v1", kind="ConfigMap", name="cm", uid="u2")

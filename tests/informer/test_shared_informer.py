@@ -4,10 +4,10 @@ import asyncio
 import random
 
 import pytest
-from tests.informer.collection import Collection, Story, pod
 
 from skysail.informer import FilteringHandler, Handlers, InformerStateError, Key, SharedInformer
 from skysail.simulator.clock import run_virtual, settle
+from tests.informer.collection import Collection, Story, pod
 
 
 def informer_of(collection, clock, **options):

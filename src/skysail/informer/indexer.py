@@ -38,8 +38,9 @@ class Indexer(Generic[T]):
 
     def __init__(self, indexes: Mapping[str, IndexFunction[T]] | None = None) -> None:
         self._objects: dict[Key, T] = {}
-        self._functions: dict[str, IndexFunction[T]] = {NAMESPACE_INDEX: _by_namespace}
-        self._buckets: dict[str, dict[str, dict[Key, T]]] = {NAMESPACE_INDEX: {}}
+        self._functions: dict[str, IndexFunction[T]] = {}
+        self._namespaces: dict[str, dict[Key, T]] = {}
+        self._buckets: dict[str, dict[str, dict[Key, T]]] = {NAMESPACE_INDEX: self._namespaces}
         self.resource_version = ""
         """The newest version this copy is known to reflect; bookmarks move it too."""
         if indexes:
@@ -57,7 +58,7 @@ class Indexer(Generic[T]):
         Cost: one call of each function per cached object.
         """
         for name, function in indexes.items():
-            if self._functions.get(name, function) is not function:
+            if name == NAMESPACE_INDEX or self._functions.get(name, function) is not function:
                 raise ValueError(f"another index is named {name!r} already")
         for name, function in indexes.items():
             if name in self._functions:
@@ -71,13 +72,17 @@ class Indexer(Generic[T]):
     @property
     def index_names(self) -> tuple[str, ...]:
         """The names of all indexes."""
-        return tuple(self._functions)
+        return tuple(self._buckets)
 
     def put(self, obj: T) -> T | None:
         """Add or replace an object; the one that was there before."""
-        key = key_of(obj)
+        return self.put_under(key_of(obj), obj)
+
+    def put_under(self, key: Key, obj: T) -> T | None:
+        """`put`, for a caller that knows the object's key already."""
         old = self._objects.get(key)
         self._objects[key] = obj
+        _insert(self._namespaces, (key.namespace,), key, obj)
         for name, function in self._functions.items():
             buckets = self._buckets[name]
             values = tuple(function(obj))
@@ -92,6 +97,7 @@ class Indexer(Generic[T]):
         """Remove an object; None when it was not there."""
         old = self._objects.pop(key, None)
         if old is not None:
+            _remove(self._namespaces, key.namespace, key)
             for name, function in self._functions.items():
                 buckets = self._buckets[name]
                 for value in function(old):
@@ -167,16 +173,13 @@ class Indexer(Generic[T]):
         Raises:
             InvariantBroken: An index and the objects disagree.
         """
-        for name, function in self._functions.items():
+        functions: dict[str, IndexFunction[T]] = {NAMESPACE_INDEX: lambda obj: (key_of(obj).namespace,)}
+        for name, function in (functions | self._functions).items():
             wanted: dict[str, dict[Key, T]] = {}
             for key, obj in self._objects.items():
                 _insert(wanted, function(obj), key, obj)
             if wanted != self._buckets[name]:
                 raise InvariantBroken(f"index {name!r} disagrees with the objects it indexes")
-
-
-def _by_namespace(obj: object) -> tuple[str]:
-    return (key_of(obj).namespace,)
 
 
 def _insert(buckets: dict[str, dict[Key, T]], values: Iterable[str], key: Key, obj: T) -> None:

@@ -9,6 +9,8 @@ from skysail.api.raw import Raw
 
 T = TypeVar("T")
 
+_make = tuple.__new__  # what `Key(...)` does, without the detour through Python: keys are made for every event
+
 
 class Key(NamedTuple):
     """The name of an object within its kind; `namespace` is empty for cluster-scoped kinds.
@@ -53,7 +55,7 @@ def key_of(obj: object) -> Key:
     """The key of an object, a dictionary or a tombstone."""
     if isinstance(obj, ApiObject):
         meta = obj.metadata
-        return Key(meta.namespace, meta.name)
+        return _make(Key, (meta.namespace, meta.name))
     if isinstance(obj, dict):
         raw = _raw_metadata(obj)
         return Key(raw.get("namespace", ""), raw["name"])

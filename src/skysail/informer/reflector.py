@@ -32,9 +32,12 @@ from skysail.api.errors import (
     ApiError,
     BadRequest,
     Expired,
+    InternalError,
     Invalid,
     MethodNotAllowed,
     NotAcceptable,
+    ServerTimeout,
+    ServiceUnavailable,
     SkysailError,
     TooManyRequests,
     Unreachable,
@@ -374,10 +377,15 @@ class Reflector(Generic[T]):
     def _report(self, error: Exception) -> None:
         if self._metrics is not None:
             self._metrics.failures.inc()
+        fields = {"reflector": self.name, "error": str(error)}
         if isinstance(error, (Expired, Unreachable, TooManyRequests)):
-            _log.debug("watch interrupted", extra={"reflector": self.name, "error": str(error)})
+            _log.debug("watch interrupted, will go on", extra=fields)
+        elif isinstance(error, (InternalError, ServiceUnavailable, ServerTimeout)):
+            _log.info("server failed, will list again", extra=fields)
+        elif isinstance(error, SkysailError):
+            _log.warning("server refuses to list or watch, will try again", extra=fields)
         else:
-            _log.error("reflector failed, will try again", extra={"reflector": self.name}, exc_info=error)
+            _log.error("reflector failed, will try again", extra=fields, exc_info=error)
         if self._on_error is not None:
             self._on_error(error)
 

@@ -21,7 +21,7 @@ from skysail.informer.backoff import Rng
 from skysail.informer.delta_fifo import Delta, DeltaFIFO, DeltaType
 from skysail.informer.handlers import EventHandler
 from skysail.informer.indexer import Indexer, IndexFunction
-from skysail.informer.keys import Key, key_of, live_object, version_of
+from skysail.informer.keys import Key, key_of, live_object, uid_of, version_of
 from skysail.informer.listener import (
     AddNotification,
     DeleteNotification,
@@ -295,7 +295,7 @@ class SharedInformer(Generic[T]):
             obj = live_object(delta.object)
             if obj is None:
                 continue
-            old = self.indexer.put(obj)
+            old = self.indexer.put_under(key, obj)
             if old is None:
                 self._distribute(AddNotification(obj, initial))
             else:
@@ -322,11 +322,13 @@ class SharedInformer(Generic[T]):
         self._ready.set()
 
     def _prepare(self, obj: T) -> T:
+        """What to cache of a fresh object: itself, transformed and slimmed, or what is cached of this version."""
+        cached = self.indexer.get(key_of(obj))
+        if cached is not None and version_of(cached) == version_of(obj) != "" and uid_of(cached) == uid_of(obj):
+            return cached
         if self._transform is not None:
             obj = self._transform(obj)
-        if self._sharing is not None:
-            obj = self._sharing.share(obj, self.indexer.get(key_of(obj)))
-        return obj
+        return obj if self._sharing is None else self._sharing.share(obj, cached)
 
     def _reflector_failed(self, error: Exception) -> None:
         if self._on_error is not None:

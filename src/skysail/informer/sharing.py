@@ -81,5 +81,5 @@ def _share_items(mine: tuple[object, ...], theirs: tuple[object, ...]) -> tuple[
         if item == known:
             items[index] = known
         elif isinstance(item, msgspec.Struct) and type(item) is type(known):
-            share_parts(item, known)  # type: ignore[arg-type]
+            share_parts(item, known)
     return tuple(items)
