@@ -11,6 +11,11 @@ from skysail.apiserver.contract import DeleteOptions, FieldError, RequestContext
 from skysail.apiserver.validation.field import Errors, same
 from skysail.apiserver.validation.names import NameCheck, dns_subdomain, prefix_of
 
+SPEC = ("spec",)
+"""What most kinds count generations of."""
+STATUS_REPLICAS: Mapping[str, tuple[str, ...]] = {"status.replicas": ("status", "replicas")}
+"""The field selector of what keeps a number of pods."""
+
 
 def _nothing(obj: Raw) -> None:
     """No defaults."""

@@ -25,9 +25,11 @@ from skysail.apiserver.subresources.status import (
 )
 from skysail.apiserver.subresources.tokens import TokenAction
 from skysail.apiserver.validation import apps_status
+from skysail.apiserver.validation.autoscalers import autoscaler_status_update
 from skysail.apiserver.validation.budgets import budget_status_update
 from skysail.apiserver.validation.job_status import job_status_update
 from skysail.apiserver.validation.namespaces import namespace_status_update
+from skysail.apiserver.validation.network import ingress_status_update
 from skysail.apiserver.validation.nodes import node_status_update
 from skysail.apiserver.validation.pod_status import pod_status_update
 from skysail.apiserver.validation.pod_update import ephemeral_containers_update, resize
@@ -50,6 +52,8 @@ _VIEWS: Mapping[Key, View] = {
     ("", "namespaces", "finalize"): FinalizeView(),
     ("", "services", "status"): StatusView(service_status_update),
     ("", "resourcequotas", "status"): StatusView(resource_quota_status_update),
+    ("networking.k8s.io", "ingresses", "status"): StatusView(ingress_status_update),
+    ("autoscaling", "horizontalpodautoscalers", "status"): StatusView(autoscaler_status_update),
     ("policy", "poddisruptionbudgets", "status"): StatusView(budget_status_update),
     ("apps", "deployments", "status"): StatusView(apps_status.deployment, kept_metadata=("labels",)),
     ("apps", "replicasets", "status"): StatusView(apps_status.replica_set),

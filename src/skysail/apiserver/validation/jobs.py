@@ -5,12 +5,13 @@ Source: pkg/apis/batch/validation/validation.go ValidateJob, v1.36.
 
 from skysail.api.raw import Raw
 from skysail.apiserver.contract import invalid, not_supported, required, too_long
-from skysail.apiserver.validation.field import Errors, at, immutable, non_negative, same
+from skysail.apiserver.validation.field import Errors, immutable, non_negative, same
 from skysail.apiserver.validation.go_form import go_form
 from skysail.apiserver.validation.job_policies import failure_policy, success_policy
 from skysail.apiserver.validation.job_status import is_true
 from skysail.apiserver.validation.metadata import label_selector
-from skysail.apiserver.validation.names import dns_label, dns_subdomain, http_path, regex_error
+from skysail.apiserver.validation.names import dns_label
+from skysail.apiserver.validation.network import domain_prefixed_path
 from skysail.apiserver.validation.pods import template_spec
 from skysail.apiserver.validation.selectors import selects
 
@@ -20,7 +21,6 @@ _COUNTS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
     "backoffLimitPerIndex", "maxFailedIndexes",
 )  # fmt: skip
-_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _INDEXED_LIMIT, _HIGH, _HIGH_LIMIT = 100_000, 100_000, 10_000
 
 
@@ -88,16 +88,7 @@ def job_spec(spec: Raw, path: str) -> Errors:
 
 
 def _managed_by(value: str, path: str) -> Errors:
-    errors: Errors = []
-    host, slash, rest = value.partition("/")
-    if not value:
-        errors.append(required(path))
-    elif not slash or not host or not rest:
-        errors.append(invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")'))
-    else:
-        errors += at(path, dns_subdomain(host), host)
-        if not http_path(rest):
-            errors.append(invalid(path, rest, regex_error("Invalid path", _HTTP_PATH)))
+    errors = domain_prefixed_path(value, path)
     if len(value) > 63:
         errors.append(too_long(path, 63))
     return errors
