@@ -10,12 +10,14 @@ from skysail.controller.controller import Controller
 from skysail.controllers.deployment.loop import DeploymentController
 from skysail.controllers.disruption.loop import DisruptionController
 from skysail.controllers.garbage.loop import GarbageCollector
+from skysail.controllers.job.loop import JobController
 from skysail.controllers.namespace.loop import NamespaceController
 from skysail.controllers.replicaset.loop import ReplicaSetController
 
 CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "deployment-controller": DeploymentController,
     "replicaset-controller": ReplicaSetController,
+    "job-controller": JobController,
     "garbage-collector-controller": GarbageCollector,
     "namespace-controller": NamespaceController,
     "disruption-controller": DisruptionController,

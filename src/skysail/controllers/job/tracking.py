@@ -50,6 +50,16 @@ class Outcome:
     all_ended: bool = True
 
 
+def holds_report(plan: JobPlan, outcome: Outcome) -> bool:
+    """Whether nothing is reported in this pass, and no finished pod counted.
+
+    While new pods wait for their back-off, kube-controller-manager reports no pod as active; the API server refuses
+    that report when some are ready ("cannot set more ready pods than active"), and all stays as it was until the wait
+    is over. People see it in job statuses, so we keep to it.
+    """
+    return plan.wait_seconds is not None and outcome.ready > outcome.active
+
+
 @dataclass(frozen=True, slots=True)
 class Conclusion:
     """The status after the pods were dealt with, and the job's end if it has come.

@@ -1,0 +1,338 @@
+"""The job controller's shell.
+
+Events of pods are batched for a second, because a job often has many that finish together. The number of pods is held
+by expectations, as in a replica set; besides, the shell remembers whose finalizer it took off until the cache shows it,
+and which jobs it finished.
+
+Source: pkg/controller/job/job_controller.go, v1.36.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from skysail.api.batch import Job, JobStatus
+from skysail.api.core import Pod
+from skysail.api.errors import ApiError, NotFound
+from skysail.api.kinds import JOBS, PODS
+from skysail.api.meta import OwnerReference
+from skysail.client.bodies import STRATEGIC
+from skysail.controller.controller import Result
+from skysail.controller.expectations import UIDTrackingExpectations
+from skysail.controller.ref_manager import ControllerRefManager
+from skysail.controller.slow_start import slow_start_batch
+from skysail.controllers.builtin import BuiltinController, Selectors
+from skysail.controllers.job.backoff import BackoffRecord
+from skysail.controllers.job.plan import BATCH_SECONDS, JobPlan, NewPod, plan_job
+from skysail.controllers.job.pods import RELEASE_PATCH, job_pod
+from skysail.controllers.job.tracking import Outcome, Tracking, conclude, holds_report, settle, track
+from skysail.controllers.job.view import (
+    TRACKING_FINALIZER,
+    JobView,
+    has_tracking_finalizer,
+    is_finished,
+    is_managed_elsewhere,
+    is_suspended,
+    view_job,
+)
+from skysail.controllers.pod_control import PodControl, is_namespace_terminating
+from skysail.controllers.pods import controller_of, is_ready
+from skysail.informer.handlers import Handlers
+from skysail.informer.keys import Key
+
+ORPHAN = "orphan:"
+"""Under this prefix and the namespace stand keys of pods whose job is gone or done, but not their finalizer."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is remembered of one job between passes, by its uid."""
+
+    backoff: BackoffRecord
+    released: set[str]
+    finished: bool = False
+
+
+class JobController(BuiltinController):
+    """Runs jobs to their end."""
+
+    name = "job"
+    workers = 5
+
+    def setup(self) -> None:
+        """Hook up jobs and pods; both settle expectations before they wake anything."""
+        self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
+        self.selectors = Selectors()
+        self.pod_control = PodControl(self.api, self.recorder)
+        self._memory: dict[str, _Memory] = {}
+        self.index_pods_by_controller()
+        self.informer(Job).add_handler(
+            Handlers(add=self._wake, update=self._job_changed, delete=self._job_gone), name=self.name
+        )
+        self.informer(Pod).add_handler(
+            Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
+        )
+
+    # What wakes it
+
+    def _wake(self, job: Job | None, after_seconds: float = 0.0) -> None:
+        if job is not None:
+            self.enqueue(Key(job.namespace, job.name), after_seconds)
+
+    def _job_changed(self, old: Job, new: Job) -> None:
+        if is_finished(new):
+            self._release_orphans_of(new)
+            return
+        self._wake(new, BATCH_SECONDS if old.metadata.generation == new.metadata.generation else 0.0)
+
+    def _job_gone(self, job: Job) -> None:
+        self._memory.pop(job.uid, None)
+        self.expectations.forget(job.uid)
+        self._release_orphans_of(job)
+
+    def _release_orphans_of(self, job: Job) -> None:
+        for pod in self.pods_of(job):
+            self._wake_orphan(pod)
+
+    def _wake_orphan(self, pod: Pod) -> None:
+        if has_tracking_finalizer(pod):
+            self.enqueue(Key(ORPHAN + pod.namespace, pod.name))
+
+    def _owner(self, namespace: str, reference: OwnerReference | None) -> Job | None:
+        if reference is None or reference.kind != JOBS.name:
+            return None
+        found = self.lister(Job).named(reference.name, namespace)
+        return found if found is not None and found.uid == reference.uid else None
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            self._pod_going(pod)
+            return
+        reference = controller_of(pod)
+        if reference is None:
+            self._wake_orphan(pod)
+            self._wake_matching(pod)
+        elif (owner := self._owner(pod.namespace, reference)) is not None:
+            self.expectations.creation_observed(owner.uid)
+            self._wake(owner, BATCH_SECONDS)
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
+        if new.metadata.deletion_timestamp is not None:
+            self._pod_going(new)
+            return
+        before, after = controller_of(old), controller_of(new)
+        for namespace, reference in {old.namespace: before, new.namespace: after}.items():
+            self._note_release(new, self._owner(namespace, reference))
+        if before is not None and before != after:
+            self._wake(self._owner(old.namespace, before), BATCH_SECONDS)
+        if after is not None:
+            self._wake(self._owner(new.namespace, after), BATCH_SECONDS)
+            return
+        self._wake_orphan(new)
+        if before is not None or old.metadata.labels != new.metadata.labels:
+            self._wake_matching(new)
+
+    def _pod_going(self, pod: Pod, *, gone: bool = False) -> None:
+        reference = controller_of(pod)
+        owner = self._owner(pod.namespace, reference)
+        if owner is None or is_finished(owner):
+            if not gone and (reference is None or reference.kind == JOBS.name):
+                self._wake_orphan(pod)
+            return
+        self.expectations.deletion_of_observed(owner.uid, pod.uid)
+        self._note_release(pod, owner, gone=gone)
+        self._wake(owner, BATCH_SECONDS)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        self._pod_going(pod, gone=True)
+
+    def _note_release(self, pod: Pod, owner: Job | None, *, gone: bool = False) -> None:
+        """The cache shows that a pod has lost its finalizer."""
+        if owner is not None and owner.uid in self._memory and (gone or not has_tracking_finalizer(pod)):
+            self._memory[owner.uid].released.discard(pod.uid)
+
+    def _wake_matching(self, pod: Pod) -> None:
+        for job in self.lister(Job).list(pod.namespace):
+            if self.selectors.of(job.uid, job.spec).matches(pod.metadata.labels):
+                self._wake(job, BATCH_SECONDS)
+
+    # What it does
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """One pass over a job, or over a pod that a job left behind."""
+        if key.namespace.startswith(ORPHAN):
+            await self._release_orphan(Key(key.namespace.removeprefix(ORPHAN), key.name))
+            return None
+        job = self.lister(Job).get(key)
+        if job is None or is_managed_elsewhere(job) or is_finished(job):
+            return None
+        memory = self._memory.setdefault(job.uid, _Memory(BackoffRecord(), set()))
+        if not memory.finished:
+            await self._sync(job, memory)
+        return None
+
+    async def _sync(self, job: Job, memory: _Memory) -> None:
+        may_act = self.expectations.satisfied(job.uid)
+        pods = await self._claim(job)
+        now = self.now()
+        view = view_job(_started(job, self), pods, frozenset(memory.released), memory.backoff, now)
+        plan = plan_job(view, expectations_met=may_act)
+        outcome, error = await self._carry_out(view, plan)
+        self._plan_next(job, plan)
+        if holds_report(plan, outcome):
+            return
+        conclusion = conclude(view, plan, outcome, expectations_met=may_act)
+        if conclusion.event is not None:
+            self.recorder.event(job, "Normal", *conclusion.event)
+        await self._count(job, view, track(view, conclusion), memory)
+        if error is not None:
+            raise error
+
+    async def _claim(self, job: Job) -> Sequence[Pod]:
+        selector = self.selectors.of(job.uid, job.spec)
+        manager = ControllerRefManager(self.client, job, JOBS, PODS, selector, finalizers=(TRACKING_FINALIZER,))
+        pods = await manager.claim(self.pods_of(job, orphans=True))
+        return [_as_adopted(pod, job) for pod in pods]
+
+    def _plan_next(self, job: Job, plan: JobPlan) -> None:
+        for wait in (plan.wait_seconds, plan.deadline_seconds):
+            if wait is not None:
+                self._wake(job, wait)
+
+    # Pods
+
+    async def _carry_out(self, view: JobView, plan: JobPlan) -> tuple[Outcome, ApiError | None]:
+        active, ready, terminating = len(view.active), view.ready, view.terminating
+        if plan.end:
+            errors = await self._delete_all(view.job, plan.end)
+            deleted = len(plan.end) - len(errors)
+            outcome = Outcome(active - deleted, ready - sum(map(is_ready, plan.end)), terminating + deleted, not errors)
+            return outcome, errors[0] if errors else None
+        if plan.remove:
+            self.expectations.expect_deletions_of(view.job.uid, [pod.uid for pod in plan.remove])
+            errors = await self._remove_all(view.job, plan.remove)
+            deleted = len(plan.remove) - len(errors)
+            outcome = Outcome(active - deleted, ready - sum(map(is_ready, plan.remove)), terminating + deleted)
+            return outcome, errors[0] if errors else None
+        if plan.create:
+            made, error = await self._create(view.job, plan.create)
+            return Outcome(active + made, ready, terminating), error
+        return Outcome(active if plan.wait_seconds is None else 0, ready, terminating), None
+
+    async def _create(self, job: Job, pods: Sequence[NewPod]) -> tuple[int, ApiError | None]:
+        self.expectations.expect_creations(job.uid, len(pods))
+        outcome = await slow_start_batch(len(pods), lambda number: self._create_one(job, pods[number]))
+        self.expectations.lower_expected(job.uid, creations=len(pods) - outcome.successes)
+        for error in outcome.errors:
+            if not isinstance(error, ApiError):
+                raise error
+            return outcome.successes, error
+        return outcome.successes, None
+
+    async def _create_one(self, job: Job, new: NewPod) -> None:
+        try:
+            await self.pod_control.create(job_pod(job, new), job)
+        except ApiError as error:
+            if not is_namespace_terminating(error):
+                raise
+            self.expectations.creation_observed(job.uid)
+
+    async def _delete_all(self, job: Job, pods: Sequence[Pod]) -> list[ApiError]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._delete_one(job, pod)) for pod in pods]
+        return [error for task in tasks if (error := task.result()) is not None]
+
+    async def _remove_all(self, job: Job, pods: Sequence[Pod]) -> list[ApiError]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._remove_one(job, pod)) for pod in pods]
+        return [error for task in tasks if (error := task.result()) is not None]
+
+    async def _delete_one(self, job: Job, pod: Pod) -> ApiError | None:
+        try:
+            await self.pod_control.delete(pod, job)
+        except ApiError as error:
+            self.expectations.deletion_of_observed(job.uid, pod.uid)
+            return None if isinstance(error, NotFound) else error
+        return None
+
+    async def _remove_one(self, job: Job, pod: Pod) -> ApiError | None:
+        try:
+            await self._release(pod)
+        except ApiError as error:
+            self.expectations.deletion_of_observed(job.uid, pod.uid)
+            return error
+        return await self._delete_one(job, pod)
+
+    async def _release(self, pod: Pod) -> None:
+        """Take the tracking finalizer off; nothing happens when pod or finalizer is gone."""
+        if not has_tracking_finalizer(pod):
+            return
+        try:
+            await self.api.patch(PODS, pod.name, pod.namespace, RELEASE_PATCH, patch_type=STRATEGIC)
+        except NotFound:
+            return
+
+    async def _release_orphan(self, key: Key) -> None:
+        pod = self.lister(Pod).get(key)
+        if pod is None:
+            return
+        reference = controller_of(pod)
+        if reference is not None:
+            if reference.kind != JOBS.name or reference.api_version != JOBS.api_version:
+                return
+            job = self._owner(pod.namespace, reference)
+            if job is not None and (is_managed_elsewhere(job) or not is_finished(job)):
+                return
+        await self._release(pod)
+
+    # Counting
+
+    async def _count(self, job: Job, view: JobView, tracking: Tracking, memory: _Memory) -> None:
+        """Write the finished pods down, release them, count them: in this order, each step safe to repeat."""
+        await self._write(job, job.status, tracking.status)
+        memory.backoff = view.backoff
+        memory.released.update(pod.uid for pod in tracking.release)
+        released = await self._release_all(tracking.release, memory)
+        job = msgspec.structs.replace(job, status=tracking.status)
+        settlement = settle(job, tracking, released, self.now())
+        await self._write(job, tracking.status, settlement.status)
+        if settlement.finished:
+            memory.finished = True
+            for event in settlement.events:
+                self.recorder.event(job, *event)
+
+    async def _write(self, job: Job, old: JobStatus, new: JobStatus) -> None:
+        """Write the difference. Only this controller writes a job's status, and one pass at a time."""
+        await self.write_status(JOBS, job, old, new)
+
+    async def _release_all(self, pods: Iterable[Pod], memory: _Memory) -> frozenset[str]:
+        async with asyncio.TaskGroup() as group:
+            tasks = {pod.uid: group.create_task(self._try_release(pod, memory)) for pod in pods}
+        return frozenset(uid for uid, task in tasks.items() if task.result())
+
+    async def _try_release(self, pod: Pod, memory: _Memory) -> bool:
+        try:
+            await self._release(pod)
+        except ApiError:
+            memory.released.discard(pod.uid)
+            return False
+        return True
+
+
+def _started(job: Job, controller: BuiltinController) -> Job:
+    """The job with a start time, unless it is suspended."""
+    if job.status.start_time is not None or is_suspended(job):
+        return job
+    return msgspec.structs.replace(job, status=msgspec.structs.replace(job.status, start_time=controller.written_now()))
+
+
+def _as_adopted(pod: Pod, job: Job) -> Pod:
+    """A pod just adopted carries the finalizer, although the cache does not show it yet."""
+    if has_tracking_finalizer(pod) or any(ref.uid == job.uid for ref in pod.metadata.owner_references):
+        return pod
+    metadata = msgspec.structs.replace(pod.metadata, finalizers=(*pod.metadata.finalizers, TRACKING_FINALIZER))
+    return msgspec.structs.replace(pod, metadata=metadata)
