@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skysail.scheduler.explain import compare, explain_scenario, load_scenarios
-from skysail.scheduler.plugins.registry import REGISTRY
+from skysail.scheduler.registry import REGISTRY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler"
 
@@ -13,7 +13,7 @@ PLUGINS = frozenset(
     {
         "SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity",
         "NodePorts", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultBinder",
-        "PodTopologySpread", "InterPodAffinity",
+        "PodTopologySpread", "InterPodAffinity", "DefaultPreemption",
     }
 )  # fmt: skip
 
@@ -22,7 +22,8 @@ PLUGINS = frozenset(
     "suite",
     [
         "resources_fit", "fit_strategies", "balanced_allocation", "node_affinity", "taints", "taints_comparison",
-        "node_ports", "image_locality", "gates_and_node_name", "topology_spread", "inter_pod_affinity",
+        "node_ports", "image_locality", "gates_and_node_name", "topology_spread", "inter_pod_affinity", "preemption",
+        "preemption_constraints",
     ],
 )  # fmt: skip
 def test_every_recorded_decision_is_ours(suite: str) -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from skysail.api.errors import ConfigError
 from skysail.scheduler.config.defaults import EXTENSION_POINTS
-from skysail.scheduler.plugins.registry import REGISTRY
 from skysail.scheduler.profiles import extension_points, plugin_factories
+from skysail.scheduler.registry import REGISTRY
 
 
 class Sorter:

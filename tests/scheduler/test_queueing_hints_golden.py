@@ -17,8 +17,8 @@ from skysail.scheduler.framework.events import (
     QueueingHint,
 )
 from skysail.scheduler.framework.feature_gates import DEFAULT_GATES
-from skysail.scheduler.plugins.registry import REGISTRY
 from skysail.scheduler.profiles import extension_points, make_profile
+from skysail.scheduler.registry import REGISTRY
 from skysail.scheduler.scenario import build_world, decode_object
 
 FUNCTIONS = Path(__file__).parents[1] / "golden/scheduler/functions"

@@ -17,8 +17,8 @@ from skysail.controller.leader_elector import LeaderElector
 from skysail.scheduler.app import Scheduler, SchedulerOptions
 from skysail.scheduler.config.resolve import load_configuration
 from skysail.scheduler.framework.feature_gates import DEFAULT_GATES
-from skysail.scheduler.plugins.registry import REGISTRY
 from skysail.scheduler.profiles import extension_points
+from skysail.scheduler.registry import REGISTRY
 from skysail.simulator.clock import LoopClock, run_virtual, settle
 
 ADMIN = User("admin", groups=("system:masters",))

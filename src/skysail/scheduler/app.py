@@ -43,9 +43,9 @@ from skysail.scheduler.framework.status import Status
 from skysail.scheduler.handlers import ClusterEventHandlers
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
-from skysail.scheduler.plugins.registry import REGISTRY
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
+from skysail.scheduler.registry import REGISTRY
 from skysail.scheduler.status_writer import StatusWriter
 from skysail.scheduler.timers import FlushTimers
 from skysail.scheduler.waiting_pods import WaitingPods
@@ -248,7 +248,7 @@ class Scheduler:
                     self._ready.clear()
                     await self._ready.wait()
             for waiting in self.waiting:
-                waiting.preempt("", "the scheduler is stopping")
+                waiting.abandon()
 
     def _schedule_one(self, cycle: SchedulingCycle, info: QueuedPodInfo, bindings: asyncio.TaskGroup) -> None:
         """One attempt; a bug in it costs this attempt, not the scheduler."""

@@ -20,6 +20,8 @@ from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from skysail.scheduler.framework.evaluation import Scored, score_rows
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
+from skysail.scheduler.preemption.default_preemption import DefaultPreemption, PreemptionOutcome, aggregate
+from skysail.scheduler.preemption.victims import Victims
 from skysail.scheduler.scenario import (
     DEFAULT_SCHEDULER,
     World,
@@ -172,12 +174,38 @@ def _scores(attempt: Attempt, scored: Scored) -> Decision:
 def _fit_error(attempt: Attempt, diagnosis: Diagnosis) -> Decision:
     found: Decision = {"fit_error_without_postfilter": diagnosis.message()}
     framework, pod = attempt.framework, attempt.pod_info.pod
-    if framework.post_filter and not pod.spec.node_name:
+    if pod.spec.node_name:
+        return found
+    if framework.post_filter:
         status, _ = framework.run_post_filter(attempt.state, pod, diagnosis)
         diagnosis.post_filter_message = status.message
-    if not pod.spec.node_name:
-        found["fit_error"] = diagnosis.message()
+        preemption = framework.plugins.get("DefaultPreemption")
+        if isinstance(preemption, DefaultPreemption):
+            outcome = preemption.search(attempt.state, pod, diagnosis)
+            found["preemption"] = _status(status) | _preemption(outcome)
+    found["fit_error"] = diagnosis.message()
     return found
+
+
+def _preemption(outcome: PreemptionOutcome) -> Decision:
+    found: Decision = {"eligible": not outcome.ineligible_reason, "nominated_node": ""}
+    if outcome.ineligible_reason:
+        return found | {"ineligible_reason": outcome.ineligible_reason}
+    assert outcome.candidates is not None
+    victims, failures = outcome.candidates.victims, outcome.candidates.failures
+    if victims:
+        found["candidates"] = {name: _victims(victims[name]) for name in sorted(victims)}
+        found["best_nodes"] = sorted(outcome.best)
+        found["nominated_node"] = outcome.best[0] if len(outcome.best) == 1 else None
+    if failures:
+        found["candidate_failures"] = {name: _status(failures[name]) for name in sorted(failures)}
+    if outcome.candidates.errors:
+        found["find_error"] = aggregate(outcome.candidates.errors)
+    return found
+
+
+def _victims(victims: Victims) -> Decision:
+    return {"victims": [pod.key for pod in victims.pods], "pdb_violations": victims.violations}
 
 
 def only(decision: Decision, plugins: frozenset[str]) -> Decision:
@@ -195,7 +223,7 @@ def only(decision: Decision, plugins: frozenset[str]) -> Decision:
 def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str] | None = None) -> list[str]:
     """What differs, one line each.
 
-    While DefaultPreemption is missing (or left out), `preemption` and what it writes to `fit_error` are passed over.
+    While DynamicResources is missing (or left out), its part of what PostFilter says is passed over.
 
     Args:
         expected: As recorded.
@@ -204,8 +232,8 @@ def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str]
     """
     if only_plugins:
         expected, decision = only(expected, only_plugins), only(decision, only_plugins)
-    without = set() if "DefaultPreemption" not in _absent(only_plugins) else {"preemption", "fit_error"}
-    expected, decision = _comparable(expected, without), _comparable(decision, without)
+    absent = _absent(only_plugins)
+    expected, decision = _comparable(expected, absent), _comparable(decision, absent)
     return [
         f"{name}: expected {_shown(expected.get(name))}, got {_shown(decision.get(name))}"
         for name in sorted(expected.keys() | decision.keys())
@@ -214,23 +242,47 @@ def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str]
 
 
 def _absent(only_plugins: frozenset[str] | None) -> frozenset[str]:
-    if only_plugins and "DefaultPreemption" not in only_plugins:
-        return frozenset({"DefaultPreemption"})
-    return frozenset(missing_plugins())
+    """The PostFilter plugins that are missing, or left out."""
+    missing = frozenset(missing_plugins())
+    left_out = _POST_FILTERS - only_plugins if only_plugins else frozenset[str]()
+    return _POST_FILTERS & (missing | left_out)
+
+
+_POST_FILTERS = frozenset({"DefaultPreemption", "DynamicResources"})
 
 
 def _shown(value: object) -> str:
     return "nothing" if value is None else msgspec.json.encode(value, order="sorted").decode()
 
 
-def _comparable(decision: Decision, without: set[str]) -> Decision:
-    kept = {name: value for name, value in decision.items() if name not in without}
+def _comparable(decision: Decision, absent: frozenset[str]) -> Decision:
+    kept = dict(decision)
+    if "DefaultPreemption" in absent:
+        kept.pop("preemption", None)
+        kept.pop("fit_error", None)
+    elif "DynamicResources" in absent and "preemption" in kept:
+        kept = _without_device_claims(kept)
     if "filter" in kept:
         kept["filter"] = {name: _in_any_order(status) for name, status in kept["filter"].items()}
     if "also_failing" in kept:
         kept["also_failing"] = {
             name: sorted(map(_in_any_order, statuses), key=_shown) for name, statuses in kept["also_failing"].items()
         }
+    return kept
+
+
+def _without_device_claims(decision: Decision) -> Decision:
+    """A decision as it would be without DynamicResources, whose PostFilter runs first and adds its own words."""
+    preemption = dict(decision["preemption"])
+    own = [reason for reason in preemption.pop("reasons", ()) if reason.startswith("preemption: ")]
+    preemption.pop("plugin", None)
+    kept = dict(decision)
+    if own:
+        kept["preemption"] = preemption | {"reasons": own}
+        kept["fit_error"] = f"{decision['fit_error_without_postfilter']} {', '.join(own)}"
+    elif preemption["code"] == "Error":
+        del kept["preemption"]
+        kept.pop("fit_error", None)
     return kept
 
 

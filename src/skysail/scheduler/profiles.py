@@ -28,10 +28,10 @@ from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
 from skysail.scheduler.framework.plugin import EnqueueExtensions, Plugin, PreEnqueue
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.plugins.args import NoArgs
-from skysail.scheduler.plugins.registry import REGISTRY
 from skysail.scheduler.queue.gates import GateCheck, QueueProfile
 from skysail.scheduler.queue.hints import HintFailed, HintMap
 from skysail.scheduler.queue.nominator import Nominator
+from skysail.scheduler.registry import REGISTRY
 from skysail.scheduler.waiting_pods import WaitingPods
 
 T = TypeVar("T")

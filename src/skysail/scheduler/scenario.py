@@ -27,8 +27,8 @@ from skysail.scheduler.framework.feature_gates import feature_gates
 from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.plugins.args import NoArgs
-from skysail.scheduler.plugins.registry import REGISTRY, PluginFactory
 from skysail.scheduler.queue.nominator import Nominator
+from skysail.scheduler.registry import REGISTRY, PluginFactory
 
 T = TypeVar("T")
 

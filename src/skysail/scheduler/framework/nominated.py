@@ -6,7 +6,10 @@ because affinity may be met only by pods that are not there yet, and anti-affini
 Source: pkg/scheduler/framework/runtime/framework.go `RunFilterPluginsWithNominatedPods`, v1.36.
 """
 
+from collections.abc import Sequence
+
 from skysail.api.core import Pod
+from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.cycle_state import CycleState
@@ -45,18 +48,42 @@ def refusals_with_nominated_pods(
 
 
 def status_with(
-    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, row: int, others: list[PodInfo]
+    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, row: int, others: Sequence[PodInfo]
 ) -> Status:
     """Whether the pod fits a row on which these pods are as well.
 
     Raises:
         PluginFailed: A plugin raised or answered with an error.
     """
-    what_if = state.clone()
-    node = table.info(row).clone()
+    return _status_of(framework, *_what_if(framework, state, pod, table.info(row), others), pod, table)
+
+
+def fits_with(
+    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, node: NodeInfo, others: Sequence[PodInfo]
+) -> Status:
+    """Whether the pod fits an account that is not in the table, with these pods on it as well, and without them.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with an error.
+    """
+    if others:
+        status = _status_of(framework, *_what_if(framework, state, pod, node, others), pod, table)
+        if not status.is_success:
+            return status
+    return _status_of(framework, state, node, pod, table)
+
+
+def _what_if(
+    framework: Framework, state: CycleState, pod: Pod, node: NodeInfo, others: Sequence[PodInfo]
+) -> tuple[CycleState, NodeInfo]:
+    what_if, clone = state.clone(), node.clone()
     for other in others:
-        node.add_pod(other)
-        framework.run_add_pod(what_if, pod, other, node)
+        clone.add_pod(other)
+        framework.run_add_pod(what_if, pod, other, clone)
+    return what_if, clone
+
+
+def _status_of(framework: Framework, state: CycleState, node: NodeInfo, pod: Pod, table: NodeTable) -> Status:
     with table.scratch([node]) as rows:
-        filtered = run_filters(framework.filters, what_if, pod, table, rows)
+        filtered = run_filters(framework.filters, state, pod, table, rows)
     return filtered.statuses[int(filtered.first[0])]

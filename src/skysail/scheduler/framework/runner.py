@@ -11,7 +11,7 @@ Source: pkg/scheduler/framework/runtime/framework.go, v1.36.
 # Protocols are handed to isinstance here, which is what they are for.
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from skysail.api.core import Pod
 from skysail.scheduler.cache.node_info import NodeInfo
@@ -84,6 +84,9 @@ class Framework:
         evaluated = {plugin.name: plugin for point in _EVALUATED for plugin in points.get(point, ())}
         shared = [plugin for plugin in evaluated.values() if reads_of(plugin) is not Reads.GLOBAL]
         self._signers = tuple(signer_of(plugin) for plugin in shared)
+        for plugin in self.plugins.values():
+            if isinstance(plugin, UsesFramework):
+                plugin.use_framework(self)
 
     def _at(self, point: str, protocol: type[T]) -> tuple[T, ...]:
         return tuple(_as(plugin, protocol, point) for plugin in self._points.get(point, ()))
@@ -181,6 +184,17 @@ class Framework:
             reasons += status.reasons
             rejector = rejector or plugin.name
         return Status(Code.UNSCHEDULABLE, tuple(reasons), rejector), result
+
+
+@runtime_checkable
+class UsesFramework(Protocol):
+    """A plugin that runs other plugins: it is given the profile once that is made."""
+
+    name: str
+
+    def use_framework(self, framework: Framework) -> None:
+        """Take it."""
+        ...
 
 
 _EVALUATED = ("pre_filter", "filter", "pre_score", "score")

@@ -1,6 +1,6 @@
 """The in-tree plugins, each deciding as kube-scheduler 1.36 does.
 
-Lives here: one module for each plugin, its arguments (`args`), the table of all plugins (`registry`), and what several
+Lives here: one module for each plugin, its arguments (`args`), and what several
 plugins share (`node_matching`, `resource_scoring`, `normalizing`). Never here: a clock, dice, I/O - but for the
 asynchronous halves in modules named `*_bind`.
 

@@ -23,6 +23,7 @@ from skysail.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from skysail.scheduler.plugins.priority_sort import PrioritySort
 from skysail.scheduler.plugins.scheduling_gates import SchedulingGates
 from skysail.scheduler.plugins.taint_toleration import TaintToleration
+from skysail.scheduler.preemption.default_preemption import DefaultPreemption
 
 PluginFactory = Callable[[Any, Handle], Plugin]
 """`(args, handle) -> plugin`; the args are of the type that `skysail.scheduler.plugins.args` names, else `NoArgs`."""
@@ -30,6 +31,7 @@ PluginFactory = Callable[[Any, Handle], Plugin]
 REGISTRY: Mapping[str, PluginFactory] = MappingProxyType(
     {
         "DefaultBinder": DefaultBinder,
+        "DefaultPreemption": DefaultPreemption,
         "ImageLocality": ImageLocality,
         "InterPodAffinity": InterPodAffinity,
         "NodeAffinity": NodeAffinity,

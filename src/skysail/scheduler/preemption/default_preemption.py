@@ -1,0 +1,158 @@
+"""The plugin that makes room for pods that fit nowhere.
+
+Source: pkg/scheduler/framework/plugins/defaultpreemption, v1.36.
+Differs: the search reads the pod as it was tried, not as the informer has it by then.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skysail.api.core import Pod
+from skysail.api.kinds import POD_DISRUPTION_BUDGETS
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.diagnosis import Diagnosis, NodeStatuses
+from skysail.scheduler.framework.events import POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from skysail.scheduler.framework.handle import Handle
+from skysail.scheduler.framework.plugin import PostFilterResult
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
+from skysail.scheduler.plugins.args import DefaultPreemptionArgs
+from skysail.scheduler.preemption.candidates import Candidates, find_candidates, potential_rows
+from skysail.scheduler.preemption.picking import best_nodes
+from skysail.scheduler.preemption.victims import Search, may_be_evicted, priority_of
+
+NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
+NEVER = "not eligible due to preemptionPolicy=Never."
+STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+WAITING = Status.unresolvable("waiting for the preemption for this pod to be finished")
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionOutcome:
+    """What the plugin found, as data.
+
+    Attributes:
+        ineligible_reason: Why the pod may not preempt; empty when it may.
+        candidates: Where evicting helps, and where not.
+        best: The nodes left after all criteria.
+    """
+
+    ineligible_reason: str = ""
+    candidates: Candidates | None = None
+    best: tuple[str, ...] = ()
+
+
+class DefaultPreemption:
+    """The plugin.
+
+    Attributes:
+        preempting: Uids of pods whose victims are being evicted: they stay out of the queue meanwhile. The shell that
+            evicts fills it.
+    """
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._args, self._handle = args, handle
+        self._budgets = handle.lister(POD_DISRUPTION_BUDGETS)
+        self._asynchronous = handle.feature_gates["SchedulerAsyncPreemption"]
+        self._framework: Framework | None = None
+        self.preempting: set[str] = set()
+
+    def use_framework(self, framework: Framework) -> None:
+        """Take the profile whose filters the search runs."""
+        self._framework = framework
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold a pod back while its victims are being evicted."""
+        return WAITING if self._asynchronous and pod.uid in self.preempting else SUCCESS
+
+    def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> tuple[Status, PostFilterResult]:
+        """Find victims. Success nominates a node; a refusal without any candidate clears the nomination."""
+        outcome = self.search(state, pod, diagnosis)
+        if outcome.ineligible_reason:
+            return Status.unschedulable(f"preemption: {outcome.ineligible_reason}"), PostFilterResult()
+        found = outcome.candidates
+        assert found is not None
+        if not found.victims and found.errors:
+            return Status.error(f"preemption: {aggregate(found.errors)}"), PostFilterResult()
+        if not found.victims:
+            message = self._not_helpful(found)
+            return Status.unschedulable(f"preemption: {message}"), PostFilterResult(nominated_node="")
+        node_name = outcome.best[0]
+        return SUCCESS, PostFilterResult(node_name, found.victims[node_name].pods)
+
+    def search(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PreemptionOutcome:
+        """What `post_filter` decides on, as data."""
+        assert self._framework is not None, "the framework is given to the plugin when it is made"
+        reason = self._ineligible(pod, diagnosis)
+        if reason:
+            return PreemptionOutcome(reason)
+        table = self._handle.snapshot().table
+        search = Search(self._framework, table, state, pod, self._budgets.list(), self._promised(pod))
+        rows = potential_rows(search, diagnosis)
+        if not rows:
+            return PreemptionOutcome(candidates=Candidates())
+        offset = self._handle.rng.randrange(len(rows))
+        found = find_candidates(search, rows, offset, self._candidates_wanted(len(rows)))
+        return PreemptionOutcome(candidates=found, best=tuple(best_nodes(found.victims)))
+
+    def _ineligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
+        if pod.spec.preemption_policy == "Never":
+            return NEVER
+        nominated = pod.status.nominated_node_name
+        if not nominated or diagnosis.status_of(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        node = self._handle.snapshot().get(nominated)
+        if node is None:
+            return ""
+        waits = any(may_be_evicted(info, pod) and _is_being_preempted(info.pod) for info in node.pods.values())
+        return STILL_TERMINATING if waits else ""
+
+    def _promised(self, pod: Pod) -> dict[str, list[PodInfo]]:
+        promised: dict[str, list[PodInfo]] = {}
+        for node_name, others in self._handle.nominations.by_node.items():
+            infos = [
+                PodInfo(other)
+                for other in others.values()
+                if priority_of(other) >= priority_of(pod) and other.uid != pod.uid
+            ]
+            if infos:
+                promised[node_name] = infos
+        return promised
+
+    def _candidates_wanted(self, nodes: int) -> int:
+        share = nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+    def _not_helpful(self, found: Candidates) -> str:
+        statuses = [SUCCESS, *found.failures.values()]
+        first = np.arange(1, len(statuses), dtype=np.uint16)
+        number = len(self._handle.snapshot())
+        return Diagnosis(number, NodeStatuses(list(found.failures), first, statuses), NOT_HELPFUL).message()
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Deletions, which never help by themselves: whoever refused the pod before decides."""
+        if not self._asynchronous:
+            return ()
+        return (ClusterEventWithHint(ClusterEvent(POD, ActionType.DELETE), _skip),)
+
+
+def _skip(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    return QueueingHint.SKIP
+
+
+def _is_being_preempted(pod: Pod) -> bool:
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    condition = next((each for each in pod.status.conditions if each.type == "DisruptionTarget"), None)
+    return condition is not None and condition.status == "True" and condition.reason == "PreemptionByScheduler"
+
+
+def aggregate(errors: Sequence[str]) -> str:
+    """Several errors in one text, as upstream joins them."""
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

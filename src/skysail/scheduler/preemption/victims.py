@@ -1,0 +1,144 @@
+"""Who must leave one node so that a pod fits: everybody less important goes, then as many as possible are spared.
+
+Source: pkg/scheduler/framework/plugins/defaultpreemption `SelectVictimsOnNode`, v1.36.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from skysail.api.core import Pod
+from skysail.api.policy import PodDisruptionBudget
+from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.table import NodeTable
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.nominated import fits_with
+from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.status import SUCCESS, Status
+from skysail.scheduler.preemption.budgets import split_by_budgets
+
+NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+NOT_STARTED = datetime.max.replace(tzinfo=UTC)
+"""The start of a pod that has not started: upstream takes the present, which is later than any start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Who would be evicted from a node.
+
+    Attributes:
+        pods: The most important first.
+        violations: How many of the evictions break a budget.
+    """
+
+    pods: tuple[Pod, ...]
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the search on one node needs to know.
+
+    Attributes:
+        framework: The profile.
+        table: The nodes.
+        state: The attempt's memory; what-ifs change clones.
+        pod: Who wants room.
+        budgets: Disruption budgets.
+        promised: For a node's name, pods of equal or higher priority nominated there.
+    """
+
+    framework: Framework
+    table: NodeTable
+    state: CycleState
+    pod: Pod
+    budgets: Sequence[PodDisruptionBudget]
+    promised: dict[str, list[PodInfo]]
+
+
+def priority_of(pod: Pod) -> int:
+    """A pod's priority; 0 when none was set."""
+    return pod.spec.priority or 0
+
+
+def start_of(pod: Pod) -> datetime:
+    """When a pod started."""
+    return pod.status.start_time or NOT_STARTED
+
+
+def importance(info: PodInfo) -> tuple[int, datetime]:
+    """Sorts the most important first: by priority, then by how long it runs."""
+    return -priority_of(info.pod), start_of(info.pod)
+
+
+def may_be_evicted(info: PodInfo, pod: Pod) -> bool:
+    """Whether a pod is less important than the one that wants room."""
+    return priority_of(info.pod) < priority_of(pod)
+
+
+def select_victims(search: Search, row: int) -> tuple[Victims | None, Status]:
+    """The smallest set of victims on a node, by running the Filter plugins on clones.
+
+    Returns:
+        The victims, or None with the reason why evicting does not help.
+
+    Raises:
+        PluginFailed: A plugin raised or answered with an error.
+
+    Cost: One evaluation of one row for each pod that may be evicted, and one more.
+    """
+    trial = _Trial(search, row)
+    potential = [info for info in trial.node.pods.values() if may_be_evicted(info, search.pod)]
+    if not potential:
+        return None, NO_VICTIMS
+    for info in potential:
+        trial.remove(info)
+    status = trial.fits()
+    if not status.is_success:
+        return None, status
+    potential.sort(key=importance)
+    violating, others = split_by_budgets(potential, search.budgets)
+    victims, violations = [], 0
+    for infos, breaks in ((violating, True), (others, False)):
+        for info in infos:
+            trial.add(info)
+            if not trial.fits().is_success:
+                trial.remove(info)
+                victims.append(info)
+                violations += breaks
+    return _found(victims, violations, search.table.names[row])
+
+
+def _found(victims: list[PodInfo], violations: int, node_name: str) -> tuple[Victims | None, Status]:
+    if not victims:
+        return None, Status.error(f'expected at least one victim pod on node "{node_name}"')
+    victims.sort(key=importance)
+    return Victims(tuple(info.pod for info in victims), violations), SUCCESS
+
+
+class _Trial:
+    """A node on which pods are taken off and put back."""
+
+    def __init__(self, search: Search, row: int) -> None:
+        self._search = search
+        self._state = search.state.clone()
+        self.node: NodeInfo = search.table.info(row).clone()
+        self._promised = search.promised.get(self.node.name, [])
+
+    def remove(self, info: PodInfo) -> None:
+        """Take a pod off. Its host ports are free then, also where another pod has them too: as upstream counts."""
+        self.node.remove_pod(info.pod)
+        for port in info.host_ports:
+            self.node.used_ports.pop(port, None)
+        self._search.framework.run_remove_pod(self._state, self._search.pod, info, self.node)
+
+    def add(self, info: PodInfo) -> None:
+        """Put a pod back."""
+        self.node.add_pod(info)
+        self._search.framework.run_add_pod(self._state, self._search.pod, info, self.node)
+
+    def fits(self) -> Status:
+        """Whether the pod fits now, with the pods promised to the node and without them."""
+        search = self._search
+        return fits_with(search.framework, self._state, search.pod, search.table, self.node, self._promised)
