@@ -3,15 +3,15 @@
 import asyncio
 import random
 
-from tests.scheduler.world import ADMIN, FaultyTransport, World, in_world
-
 from skysail.api.errors import Unreachable
 from skysail.api.kinds import NODES, PODS
+from skysail.api.ports import Response
 from skysail.client.inprocess import InProcessTransport
 from skysail.controller.leader_elector import LeaderElector
 from skysail.controller.lease import LeaderElection
 from skysail.scheduler.app import SchedulerOptions
 from skysail.simulator.clock import settle
+from tests.scheduler.world import ADMIN, FaultyTransport, World, fit_part, in_world
 
 TOO_LARGE = "0/1 nodes are available: 1 Insufficient cpu."
 
@@ -228,8 +228,41 @@ async def test_a_dry_run_decides_and_writes_nothing(world: World):
         await world.pod("big", cpu="16")
         await settle()
         assert scheduler.attempts.last("default", "web").node == "n1"
-        assert scheduler.attempts.last("default", "big").message == TOO_LARGE
+        assert fit_part(scheduler.attempts.last("default", "big").message) == TOO_LARGE
         assert transport.writes == []
+
+
+@in_world
+async def test_a_node_that_a_binding_finds_missing_is_looked_up_once_and_leaves_the_cache(world: World):
+    await world.node("n1")
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+    missing = (
+        b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"nodes \\"n1\\" not found",'
+        b'"reason":"NotFound","details":{"name":"n1","kind":"nodes"},"code":404}'
+    )
+    transport.fault = lambda request: (
+        Response(404, body=missing) if request.path.endswith(("/binding", "/nodes/n1")) else None
+    )
+    async with world.running(scheduler := world.scheduler(transport=transport)):
+        await world.pod("web")
+        await settle()
+        assert transport.requests.count(("GET", "/api/v1/nodes/n1")) == 1
+        assert scheduler.cache.statistics().nodes == 0
+        assert scheduler.attempts.last("default", "web").result == "error"
+
+
+@in_world
+async def test_an_assumption_that_the_watch_never_confirms_expires_only_if_asked_to(world: World):
+    await world.node("n1")
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+    transport.fault = lambda request: Response(201, body=b"{}") if request.path.endswith("/binding") else None
+    options = SchedulerOptions(assume_ttl_seconds=30.0)
+    async with world.running(scheduler := world.scheduler(transport=transport, options=options)):
+        await world.pod("web")
+        await settle(within=20.0)
+        assert scheduler.cache.statistics().assumed_pods == 1
+        await settle(within=15.0)
+        assert scheduler.cache.statistics().assumed_pods == 0
 
 
 @in_world

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from tests.scheduler.world import World, in_world
 
 from skysail.api.errors import ConfigError
 from skysail.api.kinds import PODS
 from skysail.scheduler.framework.events import NODE, ActionType, ClusterEvent, ClusterEventWithHint
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.simulator.clock import settle
+from tests.scheduler.world import World, in_world
 
 ENABLED = "profiles: [{plugins: {multiPoint: {enabled: [%s]}}}]"
 
@@ -142,6 +142,18 @@ async def test_a_pod_held_for_too_long_goes_back_with_the_reason_and_its_room_is
         assert scheduler.cache.statistics().pods == 0
         assert scheduler.queue.get(("default", "web")).unschedulable_plugins == {"Gate"}
         assert scheduler.queue.part_of(("default", "web")) == "unschedulable"
+
+
+@in_world
+async def test_stopping_abandons_held_pods_without_a_word_and_the_next_scheduler_takes_them_up(world: World):
+    await world.node("n1")
+    async with world.running(world.scheduler(enabled("Gate"), {"Gate": Gate})):
+        await world.pod("web")
+        await settle()
+    assert await world.condition("web") == ("", "", "")
+    async with world.running(world.scheduler()):
+        await settle()
+        assert await world.node_of("web") == "n1"
 
 
 @in_world

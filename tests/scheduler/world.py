@@ -122,12 +122,18 @@ class World:
         pod = await self.client.get(PODS, name, "default")
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled":
-                return condition.status, condition.reason, condition.message
+                return condition.status, condition.reason, fit_part(condition.message)
         return "", "", ""
 
     async def events(self, name: str) -> list[tuple[str, str, str]]:
         events = (await self.client.list_all(EVENTS, "default")).items
-        return [(e.type, e.reason, e.message) for e in events if e.involved_object.name == name]
+        return [(e.type, e.reason, fit_part(e.message)) for e in events if e.involved_object.name == name]
+
+
+def fit_part(message: str) -> str:
+    """A fit error without what the PostFilter plugins add to it."""
+    first, dot, _ = message.partition(". ")
+    return first + dot.rstrip() if first.startswith("0/") else message
 
 
 def in_world(test: Callable[[World], Any]) -> Callable[[], None]:

@@ -59,6 +59,12 @@ class PermitWait:
         """Send it back as an error, to be tried again without waiting for an event."""
         return self._settle(Status(Code.ERROR, (message,), plugin))
 
+    def abandon(self) -> None:
+        """End the wait without a decision: whoever waits is cancelled (the scheduler stops)."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._outcome.cancel()
+
     async def wait_decided(self) -> Status:
         """Wait for the decision."""
         return await self._outcome
