@@ -3,7 +3,6 @@ from random import Random
 
 import msgspec
 import pytest
-from tests.client.fakes import FakeServer, answer, event, refusal, watch
 
 from skysail.api.core import Pod, PodCondition, PodSpec, PodStatus
 from skysail.api.errors import (
@@ -22,6 +21,7 @@ from skysail.client.api_client import ApiClient
 from skysail.client.bodies import APPLY, JSON, STRATEGIC
 from skysail.client.inprocess import InProcessTransport
 from skysail.simulator.clock import run_virtual
+from tests.client.fakes import FakeServer, answer, event, refusal, watch
 
 POD_PATH = "/api/v1/namespaces/default/pods/web"
 POD = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"nodeName": "n1"}}
@@ -327,6 +327,17 @@ def test_scale_reads_and_writes_the_number_of_replicas():
 
     path = "/apis/apps/v1/namespaces/default/deployments/web/scale"
     run({f"GET {path}": answer({"spec": {"replicas": 3}}), f"PATCH {path}": answer({"spec": {"replicas": 5}})}, main)
+
+
+def test_a_forgotten_name_or_namespace_is_noticed_before_anything_is_sent():
+    async def main(client, server, clock):
+        with pytest.raises(ValueError, match="pods web: a namespace is needed"):
+            await client.get(PODS, "web")
+        with pytest.raises(ValueError, match="nodes: a name is needed"):
+            await client.delete(NODES, "")
+        assert server.requests == []
+
+    run({}, main)
 
 
 def test_any_path_can_be_read():

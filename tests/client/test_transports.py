@@ -5,7 +5,6 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 from aiohttp.test_utils import TestServer
-from tests.client.fakes import FakeServer, answer, as_application, event, for_ever, refusal, watch
 
 from skysail.api.errors import Expired, Forbidden, Unreachable
 from skysail.api.ports import Request, User
@@ -13,6 +12,7 @@ from skysail.client.config import ServerConfig
 from skysail.client.http import HttpTransport
 from skysail.client.inprocess import InProcessTransport
 from skysail.simulator.clock import WallClock
+from tests.client.fakes import FakeServer, answer, as_application, event, for_ever, refusal, watch
 
 
 @asynccontextmanager

@@ -78,7 +78,7 @@ class ApiClient:
         """Read one object; `resource_version="0"` allows any version the server has at hand."""
         what = describe("get", kind, namespace, name)
         response = await self._caller.call(
-            what, "GET", kind.path(namespace, name), query_of(resourceVersion=resource_version), safe=True
+            what, "GET", _path_of(kind, namespace, name), query_of(resourceVersion=resource_version), safe=True
         )
         return decode_object(kind.struct, response.body, what)
 
@@ -209,7 +209,7 @@ class ApiClient:
         """
         namespace, name = namespace or _namespace_of(obj), _name_of(obj)
         what = describe("update", kind, namespace, name, subresource)
-        path = kind.path(namespace, name, subresource)
+        path = _path_of(kind, namespace, name, subresource)
         query = query_of(dryRun="All" if dry_run else "")
         response = await self._caller.call(what, "PUT", path, query, body=encode_object(kind, obj))
         return decode_object(kind.struct, response.body, what)
@@ -248,7 +248,7 @@ class ApiClient:
         response = await self._caller.call(
             what,
             "PATCH",
-            kind.path(namespace, name, subresource),
+            _path_of(kind, namespace, name, subresource),
             query,
             body=patch if isinstance(patch, bytes) else msgspec.json.encode(patch),
             content_type=patch_type.value,
@@ -331,7 +331,7 @@ class ApiClient:
             dry_run=dry_run,
         )
         what = describe("delete", kind, namespace, name)
-        await self._caller.call(what, "DELETE", kind.path(namespace, name), body=msgspec.json.encode(options))
+        await self._caller.call(what, "DELETE", _path_of(kind, namespace, name), body=msgspec.json.encode(options))
 
     async def delete_collection(
         self,
@@ -383,20 +383,29 @@ class ApiClient:
     async def get_scale(self, kind: Kind[Any], name: str, namespace: str = "") -> Scale:
         """Read how many replicas an object wants and has."""
         what = describe("get", kind, namespace, name, "scale")
-        response = await self._caller.call(what, "GET", kind.path(namespace, name, "scale"), safe=True)
+        response = await self._caller.call(what, "GET", _path_of(kind, namespace, name, "scale"), safe=True)
         return decode_object(Scale, response.body, what)
 
     async def scale(self, kind: Kind[Any], name: str, namespace: str, replicas: int) -> Scale:
         """Say how many replicas an object shall have."""
         what = describe("patch", kind, namespace, name, "scale")
         body = msgspec.json.encode({"spec": {"replicas": replicas}})
-        path = kind.path(namespace, name, "scale")
+        path = _path_of(kind, namespace, name, "scale")
         response = await self._caller.call(what, "PATCH", path, body=body, content_type=MERGE.value)
         return decode_object(Scale, response.body, what)
 
     async def read_path(self, path: str, query: Query = ()) -> bytes:
         """Read any path as it is: `/version`, `/readyz`, discovery."""
         return (await self._caller.call(f"get {path}", "GET", path, query, safe=True)).body
+
+
+def _path_of(kind: Kind[Any], namespace: str, name: str, subresource: str = "") -> str:
+    """The path of one object; a forgotten namespace would be that of another resource."""
+    if not name or (kind.namespaced and not namespace):
+        raise ValueError(
+            f"{describe('one of', kind, namespace, name)}: {'a namespace' if name else 'a name'} is needed"
+        )
+    return kind.path(namespace, name, subresource)
 
 
 def _metadata_of(obj: object, field: str) -> str:

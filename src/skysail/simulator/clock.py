@@ -94,6 +94,7 @@ class WallClock:
 
 
 class _Timer(asyncio.TimerHandle):
+    __slots__ = ()
     _scheduled: bool  # the slot is there; only the type stubs leave it out
 
 

@@ -92,14 +92,21 @@ class Cluster:
     async def _run(self) -> AsyncIterator[None]:
         self.clock = LoopClock(asyncio.get_running_loop(), self._start)
         self.server = ApiServer(clock=self.clock, rng=self.rng, options=self._options)
+        failure: BaseException | None = None
         async with self.server.running(), asyncio.TaskGroup() as self._group:
             self._switch = ServerSwitch(self.server, lambda: self.server.store.visible)
             self.client = self._client_through(self._switch, "test", ADMIN)
             try:
                 yield
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError):
+                    raise
+                failure = error  # the test's own, which must not end up in a group of the components' errors
             finally:
                 for component in self.components.values():
                     component.cancel()
+        if failure is not None:
+            raise failure
 
     async def __aenter__(self) -> Self:
         await self._running.__aenter__()
@@ -245,6 +252,16 @@ class Cluster:
     def kill(self, name: str) -> None:
         """End a component at once, as SIGKILL does: it says goodbye to nobody."""
         self.components[name].kill()
+
+    async def crash_after(self, name: str, turns: int) -> None:
+        """Kill a component after so many turns of the event loop, wherever it then awaits.
+
+        While turns are counted time stands still: begin at the moment of interest.
+        """
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        self.kill(name)
+        await self.components[name].wait_ended()
 
     # --- time ---
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 HORIZON_SECONDS = 6 * 3_600.0
 """A test that has waited for so much virtual time waits for something that will not come."""
 
-_OUTCOMES = (pytest.fail.Exception, pytest.skip.Exception, pytest.xfail.Exception)
 _MARKER = (
     "cluster(seed=0, start=datetime(2026, 1, 1, tzinfo=UTC), options=None, horizon_seconds=21600): "
     "how the cluster of a test is made, and how much virtual time it may take"
@@ -73,18 +72,14 @@ def _in_virtual_time(item: pytest.Function, given: "Cluster") -> Callable[..., N
 async def _test_in_cluster(given: "Cluster", test: Callable[[], Coroutine[Any, Any, None]], horizon: float) -> None:
     from skysail.testing.cluster import NotSettled
 
-    failure: BaseException | None = None
     async with given:
         try:
             async with asyncio.timeout(horizon) as limit:
                 await test()
-        except (Exception, *_OUTCOMES) as error:  # noqa: BLE001 - kept out of the cluster's own exception group
-            failure = error
+        except TimeoutError as error:
             if limit.expired():
-                failure = NotSettled(f"the test took more than {horizon:g} s of virtual time")
-                failure.__cause__ = error
-    if failure is not None:
-        raise failure
+                raise NotSettled(f"the test took more than {horizon:g} s of virtual time") from error
+            raise
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
