@@ -24,6 +24,7 @@ from skysail.apiserver.bodies import (
 from skysail.apiserver.changing import Changed, patch_object, patch_view, put_view
 from skysail.apiserver.contract import Access, Action, RequestContext, View
 from skysail.apiserver.customresources.bodies import decode_custom
+from skysail.apiserver.deprecations import deprecation_notice
 from skysail.apiserver.forms import as_yaml, check_include, form_for, indented
 from skysail.apiserver.patching import managed_fields
 from skysail.apiserver.reading import check_reached, list_page
@@ -118,6 +119,9 @@ class Endpoints:
         )
         if call.accepted.convert == "Table":
             check_include(call.query.text("includeObject"))
+        notice = deprecation_notice(target.resource.group_resource)
+        if notice and notice not in warnings:
+            warnings.append(notice)
         return self._verbs[target.verb](call)
 
     def context(self, call: Call, options: WriteOptions | None = None, *, verb: str = "") -> RequestContext:

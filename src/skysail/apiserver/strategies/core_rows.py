@@ -14,6 +14,7 @@ from skysail.apiserver.strategies.pods import PodStrategy
 from skysail.apiserver.strategies.services import ServiceStrategy
 from skysail.apiserver.strategies.workloads import (
     PodControllerStrategy,
+    TemplateStrategy,
 )
 from skysail.apiserver.validation import (
     apps,
@@ -30,7 +31,7 @@ from skysail.apiserver.validation import (
 )
 from skysail.apiserver.validation.names import dns_label
 from skysail.apiserver.validation.pod_update import pod_update
-from skysail.apiserver.validation.pods import pod_create
+from skysail.apiserver.validation.pods import pod_create, pod_template_object
 
 CORE: Mapping[str, GenericStrategy] = {
     "pods": PodStrategy(
@@ -142,8 +143,14 @@ CORE: Mapping[str, GenericStrategy] = {
             fields={"name": ("metadata", "name")},
         )
     ),
-    "podtemplates": GenericStrategy(
-        Rules(generation=("template",), returns_deleted=True, defaults=workloads.pod_template_object)
+    "podtemplates": TemplateStrategy(
+        Rules(
+            generation=("template",),
+            returns_deleted=True,
+            defaults=workloads.pod_template_object,
+            validate=pod_template_object,
+        ),
+        ("template",),
     ),
     "replicationcontrollers": PodControllerStrategy(
         Rules(

@@ -9,6 +9,7 @@ from skysail.api.raw import Raw
 from skysail.apiserver.contract import DeleteOptions, RequestContext
 from skysail.apiserver.strategies.generic import GenericStrategy, keep, text_at
 from skysail.apiserver.strategies.match_label_keys import merge_pod_affinity, merge_topology_spread
+from skysail.apiserver.strategies.pod_warnings import pod_warnings
 from skysail.apiserver.validation.field import same
 from skysail.apiserver.validation.names import dns_label
 from skysail.apiserver.validation.quality import qos_class
@@ -64,7 +65,7 @@ class PodStrategy(GenericStrategy):
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
                 f"a DNS label is recommended: [{' '.join(messages)}]"
             )
-        return found
+        return found + pod_warnings(new)
 
     def grace_period(self, obj: Raw, options: DeleteOptions, ctx: RequestContext) -> int | None:
         """What was asked for, else the pod's own; none for a pod that no node runs (any more)."""

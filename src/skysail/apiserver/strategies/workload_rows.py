@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from skysail.apiserver.strategies.defaults import workloads
 from skysail.apiserver.strategies.generic import SPEC, STATUS_REPLICAS, GenericStrategy, Rules
 from skysail.apiserver.strategies.workloads import (
+    CronJobStrategy,
     DaemonSetStrategy,
     DeploymentStrategy,
     JobStrategy,
@@ -86,7 +87,7 @@ BATCH: Mapping[str, GenericStrategy] = {
             fields={"status.successful": ("status", "succeeded")},
         )
     ),
-    "cronjobs": PodControllerStrategy(
+    "cronjobs": CronJobStrategy(
         Rules(
             status=True,
             generation=SPEC,

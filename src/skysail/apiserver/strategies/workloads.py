@@ -7,33 +7,52 @@ from collections.abc import Sequence
 
 from skysail.api.raw import Raw
 from skysail.apiserver.contract import RequestContext
-from skysail.apiserver.strategies.generic import GenericStrategy, keep
+from skysail.apiserver.strategies.generic import GenericStrategy, Rules, keep
+from skysail.apiserver.strategies.pod_warnings import template_warnings
 from skysail.apiserver.validation.field import same
 from skysail.apiserver.validation.names import dns_label
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
+_ENDLESS_HISTORY = (
+    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+)
+_ZONE_IN_SCHEDULE = (
+    "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
+    "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+)
 JOB_ORPHAN_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
     "or set propagationPolicy=Orphan to suppress this warning"
 )
 
 
-class PodControllerStrategy(GenericStrategy):
-    """A kind that makes pods named after it."""
+class TemplateStrategy(GenericStrategy):
+    """A kind that holds a template of pods, and warns of what is odd about it."""
+
+    def __init__(self, rules: Rules, place: tuple[str, ...] = ("spec", "template")) -> None:
+        super().__init__(rules)
+        self._template_warnings = template_warnings(place)
 
     def warnings(self, new: Raw, old: Raw | None, ctx: RequestContext) -> Sequence[str]:
-        """A dot in the name ends up in hostnames."""
-        if old is not None:
+        """Of the template, when it is new."""
+        if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
             return ()
-        messages = dns_label(new["metadata"].get("name") or "")
-        if not messages:
-            return ()
-        return (
+        return self._template_warnings(new)
+
+
+class PodControllerStrategy(TemplateStrategy):
+    """A kind whose name becomes part of the names of its pods."""
+
+    def warnings(self, new: Raw, old: Raw | None, ctx: RequestContext) -> Sequence[str]:
+        """Of the template, and of a dot in the name, which ends up in hostnames."""
+        messages = dns_label(new["metadata"].get("name") or "") if old is None else ()
+        named = [
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{' '.join(messages)}]",
-        )
+            f"a DNS label is recommended: [{' '.join(messages)}]"
+        ]
+        return [*(named if messages else ()), *super().warnings(new, old, ctx)]
 
 
 class DeploymentStrategy(PodControllerStrategy):
@@ -50,7 +69,7 @@ class DeploymentStrategy(PodControllerStrategy):
         new["metadata"]["generation"] = generation
 
 
-class StatefulSetStrategy(GenericStrategy):
+class StatefulSetStrategy(TemplateStrategy):
     """Knows `maxUnavailable` only behind a gate that is off."""
 
     def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
@@ -63,6 +82,13 @@ class StatefulSetStrategy(GenericStrategy):
         _drop_max_unavailable(new, old)
         super().prepare_update(new, old, ctx)
 
+    def warnings(self, new: Raw, old: Raw | None, ctx: RequestContext) -> Sequence[str]:
+        """Also of a history without an end."""
+        found = list(super().warnings(new, old, ctx))
+        if (new["spec"].get("revisionHistoryLimit") or 0) < 0:
+            found.append(_ENDLESS_HISTORY)
+        return found
+
 
 def _drop_max_unavailable(new: Raw, old: Raw) -> None:
     def rolling_update(obj: Raw) -> Raw:
@@ -73,7 +99,7 @@ def _drop_max_unavailable(new: Raw, old: Raw) -> None:
         rolling_update(new).pop("maxUnavailable", None)
 
 
-class DaemonSetStrategy(GenericStrategy):
+class DaemonSetStrategy(TemplateStrategy):
     """Keeps the template's own generation in an annotation."""
 
     def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
@@ -95,6 +121,20 @@ class DaemonSetStrategy(GenericStrategy):
             new["metadata"]["annotations"] = {
                 **(new["metadata"].get("annotations") or {}), _TEMPLATE_GENERATION: str(generation),
             }  # fmt: skip
+
+
+class CronJobStrategy(PodControllerStrategy):
+    """Its template lies deeper."""
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__(rules, ("spec", "jobTemplate", "spec", "template"))
+
+    def warnings(self, new: Raw, old: Raw | None, ctx: RequestContext) -> Sequence[str]:
+        """Also of a time zone in the schedule of an old CronJob."""
+        found = list(super().warnings(new, old, ctx))
+        if old is not None and "TZ" in (new["spec"].get("schedule") or ""):
+            found.append(_ZONE_IN_SCHEDULE)
+        return found
 
 
 class JobStrategy(PodControllerStrategy):

@@ -93,6 +93,11 @@ def template_spec(template: Raw, path: str) -> Errors:
     return errors
 
 
+def pod_template_object(obj: Raw) -> Errors:
+    """Check a PodTemplate."""
+    return template_spec(obj.get("template") or {}, "template")
+
+
 def pod_spec(spec: Raw, path: str, *, pod_name: str, is_pod: bool) -> Errors:
     """Check the spec of a pod or of a template."""
     errors: Errors = []
