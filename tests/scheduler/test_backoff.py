@@ -2,10 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.scheduler.queue_objects import order, pod
 
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo
 from skysail.scheduler.queue.backoff import BackoffQueue, backoff_seconds
+from tests.scheduler.queue_objects import order, pod
 
 VECTORS = json.loads((Path(__file__).parents[1] / "golden/scheduler/functions/queue_backoff.json").read_text())
 

@@ -1,4 +1,14 @@
 import pytest
+
+from skysail.scheduler.framework.events import (
+    EVENT_ASSIGNED_POD_DELETE,
+    NODE,
+    POD,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+)
 from tests.scheduler.queue_objects import (
     NODE_ADD,
     POD_DELETE,
@@ -9,16 +19,6 @@ from tests.scheduler.queue_objects import (
     order,
     pod,
     refuse,
-)
-
-from skysail.scheduler.framework.events import (
-    EVENT_ASSIGNED_POD_DELETE,
-    NODE,
-    POD,
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
 )
 
 GATES_GONE = ClusterEvent(POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)

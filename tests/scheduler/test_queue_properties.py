@@ -5,11 +5,11 @@ import os
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.scheduler.queue_objects import gate_check, make_queue, pod
 
 from skysail.api.core import Pod
 from skysail.scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, pod_key
+from tests.scheduler.queue_objects import gate_check, make_queue, pod
 
 PLUGINS = ("A", "B", "C")
 NAMES = ("p0", "p1", "p2", "p3")
