@@ -1,0 +1,110 @@
+"""The main program of controllers one has written: a cluster, signals, leader election, health and metrics.
+
+    if __name__ == "__main__":
+        run_controllers(TtlCleaner())
+
+runs them until a signal ends it, with the options that `python my_controller.py --help` shows.
+"""
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from skysail.controller.controller import Controller
+
+
+def run_controllers(*controllers: "Controller", component: str = "") -> None:
+    """Run controllers against a cluster until a signal ends it; reads the command line.
+
+    Args:
+        controllers: Yours.
+        component: Names the process, and its Lease; the first controller's name by default.
+    """
+    name = component or controllers[0].display_name()
+    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+    @program.command(help=f"Run {', '.join(each.display_name() for each in controllers)}.")
+    def command(
+        kubeconfig: str = typer.Option("", "--kubeconfig", help="How to reach the cluster; else as kubectl does."),
+        context: str = typer.Option("", "--context", help="Of the kubeconfig."),
+        leader_elect: bool = typer.Option(False, "--leader-elect", help="Work only while holding a Lease."),
+        lease_namespace: str = typer.Option("default", "--lease-namespace", help="Where that Lease is."),
+        workers: int = typer.Option(0, "--workers", min=0, help="Keys at a time; 0 is each controller's own number."),
+        health_port: int = typer.Option(0, "--health-port", min=0, max=65535, help="/livez, /readyz, /metrics."),
+        v: int = typer.Option(2, "-v", min=0, max=10, help="Log level: 0 warnings, 2 info, 4 debug."),
+    ) -> None:
+        from skysail.cli.running import run
+
+        level = logging.WARNING if v < 2 else logging.INFO if v < 4 else logging.DEBUG
+        logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s")
+        election = (name, lease_namespace) if leader_elect else None
+        run(lambda: _run(controllers, name, kubeconfig, context, election, workers, health_port))
+
+    _run_program(program)
+
+
+def _run_program(program: typer.Typer) -> None:
+    from skysail.api.errors import SkysailError
+
+    try:
+        program()
+    except SkysailError as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(2) from None
+
+
+async def _run(
+    controllers: "tuple[Controller, ...]",
+    name: str,
+    kubeconfig: str,
+    context: str,
+    election: tuple[str, str] | None,
+    workers: int,
+    health_port: int,
+) -> None:
+    import asyncio
+    import os
+    import socket
+    from contextlib import AsyncExitStack
+    from random import Random
+
+    from prometheus_client import CollectorRegistry
+
+    from skysail.client.api_client import ApiClient
+    from skysail.client.http import HttpTransport
+    from skysail.client.locate import locate
+    from skysail.controller.lease import LeaderElection
+    from skysail.controller.manager import Manager, ManagerSettings
+    from skysail.controller.serving import ServingOptions, serving_manager
+    from skysail.simulator.clock import WallClock
+
+    clock, rng = WallClock(), Random()
+    transport = HttpTransport(locate(kubeconfig, context=context), clock=clock)
+    settings = ManagerSettings(
+        component=name, identity=f"{socket.gethostname()}_{os.getpid()}_{rng.getrandbits(32):08x}"
+    )
+    manager = Manager(
+        ApiClient(transport, user_agent=name, clock=clock, rng=rng),
+        clock=clock,
+        rng=rng,
+        settings=settings,
+        leader_election=LeaderElection(election[0], namespace=election[1]) if election else None,
+        registry=CollectorRegistry(),
+    )
+    for controller in controllers:
+        manager.add(controller, workers=workers or None)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(transport.close)
+        if health_port:
+            url = await stack.enter_async_context(serving_manager(manager, ServingOptions(port=health_port)))
+            sys.stderr.write(f"{name}: health and metrics on {url}\n")
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(manager.run(), name=name)
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError:
+                manager.stop()
+                await asyncio.wait((task,))
