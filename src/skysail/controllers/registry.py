@@ -13,11 +13,15 @@ from skysail.controllers.garbage.loop import GarbageCollector
 from skysail.controllers.job.loop import JobController
 from skysail.controllers.namespace.loop import NamespaceController
 from skysail.controllers.replicaset.loop import ReplicaSetController
+from skysail.controllers.statefulset.loop import StatefulSetController
+from skysail.controllers.ttl.loop import TTLAfterFinishedController
 
 CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "deployment-controller": DeploymentController,
     "replicaset-controller": ReplicaSetController,
+    "statefulset-controller": StatefulSetController,
     "job-controller": JobController,
+    "ttl-after-finished-controller": TTLAfterFinishedController,
     "garbage-collector-controller": GarbageCollector,
     "namespace-controller": NamespaceController,
     "disruption-controller": DisruptionController,

@@ -1,0 +1,145 @@
+"""A set's history as values: the template of each revision, which one the set asks for, and which may go.
+
+A revision holds `{"spec": {"template": {..., "$patch": "replace"}}}`: a strategic merge patch that would put the set
+back. Revisions of equal templates are one: going back to an old template renumbers its revision instead of making one.
+
+Source: pkg/controller/history/controller_history.go, pkg/controller/statefulset/stateful_set_control.go, v1.36.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from skysail.api.apps import ControllerRevision
+from skysail.api.meta import OwnerReference
+from skysail.api.raw import Raw
+from skysail.controllers.templates import fnv32a, normal_template, parse_template, safe_encode
+
+HASH_LABEL = "controller.kubernetes.io/hash"
+REVISION_LABEL = "controller-revision-hash"
+_MAX_PARENT = 223
+
+
+def revision_template(revision: ControllerRevision) -> msgspec.Raw:
+    """The pod template a revision remembers."""
+    data = parse_template(revision.data)
+    template = {key: value for key, value in data.get("spec", {}).get("template", {}).items() if key != "$patch"}
+    return msgspec.Raw(msgspec.json.encode(template))
+
+
+def revision_data(template: msgspec.Raw) -> Raw:
+    """What a revision of this template holds."""
+    return {"spec": {"template": {**parse_template(template), "$patch": "replace"}}}
+
+
+def revision_hash(template: msgspec.Raw, collision_count: int | None) -> str:
+    """The suffix of a revision's name."""
+    probe = b"" if collision_count is None else str(collision_count).encode()
+    return safe_encode(str(fnv32a(normal_template(template) + probe)))
+
+
+def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """Oldest number first; equals by creation and name."""
+    return sorted(
+        revisions,
+        key=lambda item: (
+            item.revision,
+            item.metadata.creation_timestamp.timestamp() if item.metadata.creation_timestamp else 0.0,
+            item.name,
+        ),
+    )
+
+
+def next_number(revisions: Sequence[ControllerRevision]) -> int:
+    """The number after the highest."""
+    return max((item.revision for item in revisions), default=0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRevision:
+    """The revision of the present template.
+
+    Attributes:
+        existing: The one that is there, if any.
+        number: The number it is to have.
+    """
+
+    existing: ControllerRevision | None
+    number: int
+
+    @property
+    def needs_renumbering(self) -> bool:
+        """Whether it is there, under an older number."""
+        return self.existing is not None and self.existing.revision != self.number
+
+
+def wanted_revision(template: msgspec.Raw, revisions: Sequence[ControllerRevision]) -> WantedRevision:
+    """Find the revision of a template; of several equal ones the newest.
+
+    Args:
+        template: The set's present one.
+        revisions: In order.
+    """
+    wanted = normal_template(template)
+    equal = [item for item in revisions if normal_template(revision_template(item)) == wanted]
+    if not equal:
+        return WantedRevision(None, next_number(revisions))
+    last = revisions[-1]
+    if last is equal[-1] or normal_template(revision_template(last)) == wanted:
+        return WantedRevision(last, last.revision)
+    return WantedRevision(equal[-1], next_number(revisions))
+
+
+def revision_name(parent: str, suffix: str) -> str:
+    """The name of a revision."""
+    return f"{parent[:_MAX_PARENT]}-{suffix}"
+
+
+def new_revision(
+    parent: str,
+    owner: OwnerReference,
+    template: msgspec.Raw,
+    annotations: Mapping[str, str],
+    number: int,
+    collision_count: int | None,
+) -> Raw:
+    """The revision to create.
+
+    Args:
+        parent: The set's name.
+        owner: The reference to the set.
+        template: What to remember.
+        annotations: The set's own; they are remembered, too.
+        number: Its number.
+        collision_count: Raised when the name was found taken by another template.
+    """
+    suffix = revision_hash(template, collision_count)
+    labels = {**(parse_template(template).get("metadata", {}).get("labels") or {}), HASH_LABEL: suffix}
+    metadata: Raw = {
+        "name": revision_name(parent, suffix),
+        "labels": labels,
+        "ownerReferences": [msgspec.to_builtins(owner)],
+    }
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": metadata,
+        "data": revision_data(template),
+        "revision": number,
+    }
+
+
+def superfluous(
+    revisions: Sequence[ControllerRevision], in_use: Collection[str], limit: int
+) -> list[ControllerRevision]:
+    """The oldest revisions beyond the history limit, of those that are not in use (by name or hash)."""
+    idle = [item for item in revisions if item.name not in in_use and hash_of(item) not in in_use]
+    return idle[: max(0, len(idle) - limit)]
+
+
+def hash_of(revision: ControllerRevision) -> str:
+    """The hash in a revision's label; its name when it has none."""
+    return revision.metadata.labels.get(HASH_LABEL, revision.name)

@@ -1,0 +1,332 @@
+"""The stateful set controller's shell.
+
+Source: pkg/controller/statefulset/{stateful_set,stateful_pod_control}.go, v1.36.
+
+Differs: upstream waits until its cache shows its own writes (a consistency store); ours notes what it expects to see,
+as the replica set controller does, with the same effect.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from skysail.api.apps import ControllerRevision, StatefulSet
+from skysail.api.core import Pod
+from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound
+from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFULSETS
+from skysail.api.raw import Raw
+from skysail.api.storage import PersistentVolumeClaim
+from skysail.controller.controller import Result
+from skysail.controller.expectations import UIDTrackingExpectations
+from skysail.controller.ref_manager import ControllerRefManager
+from skysail.controller.watches import For, Owns, Watch
+from skysail.controllers.builtin import BuiltinController, Selectors
+from skysail.controllers.history.revisions import revision_template, superfluous
+from skysail.controllers.history.store import RevisionStore
+from skysail.controllers.pods import controller_of, seconds_until_next_available
+from skysail.controllers.statefulset.claims import (
+    RETAIN,
+    claim_names,
+    has_conflicting_controller,
+    is_stale_for,
+    new_claims,
+    owners_as_wanted,
+    retention,
+)
+from skysail.controllers.statefulset.identity import (
+    identity_labels,
+    identity_matches,
+    is_member,
+    new_pod,
+    ordinal_of,
+    ordinals,
+    pod_name,
+    revision_of,
+)
+from skysail.controllers.statefulset.plan import (
+    Action,
+    AdjustClaims,
+    AdjustPod,
+    CreatePod,
+    DeletePod,
+    MakeClaims,
+    Revisions,
+    plan_stateful_set,
+)
+from skysail.controllers.statefulset.status import is_worth_writing, stateful_set_status
+from skysail.informer.handlers import Handlers
+from skysail.informer.keys import Key
+
+
+class StatefulSetController(BuiltinController):
+    """Keeps the pods of stateful sets, one after the other."""
+
+    name = "statefulset"
+    workers = 5
+
+    @property
+    def watches(self) -> Sequence[Watch[Any]]:
+        """Stateful sets and their revisions; pods have handlers of their own."""
+        return (For(StatefulSet), Owns(ControllerRevision))
+
+    def setup(self) -> None:
+        """Hook up pods: their events settle expectations before they wake the set."""
+        self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
+        self.selectors = Selectors()
+        self.index_pods_by_controller()
+        self.informer(PersistentVolumeClaim)
+        self.informer(StatefulSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
+        self.informer(Pod).add_handler(
+            Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
+        )
+
+    # What wakes it
+
+    def _set_gone(self, stateful_set: StatefulSet) -> None:
+        self.expectations.forget(stateful_set.uid)
+
+    def _owner(self, pod: Pod) -> StatefulSet | None:
+        reference = controller_of(pod)
+        if reference is None or reference.kind != STATEFULSETS.name:
+            return None
+        found = self.lister(StatefulSet).named(reference.name, pod.namespace)
+        return found if found is not None and found.uid == reference.uid else None
+
+    def _wake(self, stateful_set: StatefulSet | None) -> None:
+        if stateful_set is not None:
+            self.enqueue(Key(stateful_set.namespace, stateful_set.name))
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            self._pod_gone(pod)
+        elif controller_of(pod) is None:
+            self._wake_matching(pod)
+        elif (owner := self._owner(pod)) is not None:
+            self.expectations.creation_observed(owner.uid)
+            self._wake(owner)
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
+        before, after = self._owner(old), self._owner(new)
+        if new.metadata.deletion_timestamp is not None and after is not None:
+            self.expectations.deletion_of_observed(after.uid, new.uid)
+        if before is not None and (after is None or after.uid != before.uid):
+            self._wake(before)
+        if controller_of(new) is not None:
+            self._wake(after)
+        elif before is not None or old.metadata.labels != new.metadata.labels:
+            self._wake_matching(new)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        owner = self._owner(pod)
+        if owner is not None:
+            self.expectations.deletion_of_observed(owner.uid, pod.uid)
+            self._wake(owner)
+
+    def _wake_matching(self, pod: Pod) -> None:
+        for stateful_set in self.lister(StatefulSet).list(pod.namespace):
+            if self.selectors.of(stateful_set.uid, stateful_set.spec).matches(pod.metadata.labels):
+                self._wake(stateful_set)
+
+    # What it does
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """One pass: revisions, pods, status, history."""
+        stateful_set = self.lister(StatefulSet).get(key)
+        if stateful_set is None or not self.expectations.satisfied(stateful_set.uid):
+            return None
+        pods = await self._claim(stateful_set)
+        store = RevisionStore(self.api, stateful_set, STATEFULSETS)
+        selector = self.selectors.of(stateful_set.uid, stateful_set.spec)
+        known = await store.claim(self.lister(ControllerRevision).list(stateful_set.namespace), selector)
+        update, collisions = await store.sync(known)
+        current = next((item for item in known if item.name == stateful_set.status.current_revision), update)
+        templates = (revision_template(current), revision_template(update))
+        revisions = Revisions(current.name, update.name)
+        now = self.now()
+        actions = plan_stateful_set(
+            stateful_set, pods, revisions, lambda pod: self._claims_match(stateful_set, pod), now
+        )
+        deleted, error = await self._carry_out(stateful_set, actions, templates, revisions)
+        status = stateful_set_status(stateful_set, pods, revisions, collisions, deleted, now)
+        if is_worth_writing(stateful_set.status, status):
+            await self.write_status(STATEFULSETS, stateful_set, stateful_set.status, status)
+        in_use = {current.name, update.name, *map(revision_of, pods)}
+        limit = stateful_set.spec.revision_history_limit
+        await store.delete(superfluous(known, in_use, 10 if limit is None else limit))
+        if error is not None:
+            raise error
+        return self._next_check(stateful_set, pods)
+
+    def _next_check(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> Result | None:
+        seconds = stateful_set.spec.min_ready_seconds
+        return Result(seconds_until_next_available(pods, seconds, self.now())) if seconds > 0 else None
+
+    async def _claim(self, stateful_set: StatefulSet) -> Sequence[Pod]:
+        selector = self.selectors.of(stateful_set.uid, stateful_set.spec)
+        manager = ControllerRefManager(self.client, stateful_set, STATEFULSETS, PODS, selector)
+        pods = self.pods_of(stateful_set, orphans=True)
+        return await manager.claim(pods, lambda pod: is_member(stateful_set, pod))
+
+    async def _carry_out(
+        self,
+        stateful_set: StatefulSet,
+        actions: Sequence[Action],
+        templates: tuple[msgspec.Raw, msgspec.Raw],
+        revisions: Revisions,
+    ) -> tuple[int, ApiError | None]:
+        """Do one thing after the other; the first that fails ends it. How many outdated pods were deleted, and why."""
+        creations = sum(isinstance(action, CreatePod) for action in actions)
+        deletions = [action.pod.uid for action in actions if isinstance(action, DeletePod)]
+        if creations or deletions:
+            self.expectations.expect_deletions_of(stateful_set.uid, deletions)
+            self.expectations.raise_expected(stateful_set.uid, creations=creations)
+        outdated = 0
+        for number, action in enumerate(actions):
+            try:
+                await self._perform(stateful_set, action, templates, revisions)
+            except ApiError as error:
+                self._give_up(stateful_set, actions[number:])
+                return outdated, error
+            outdated += isinstance(action, DeletePod) and action.outdated
+        return outdated, None
+
+    def _give_up(self, stateful_set: StatefulSet, actions: Iterable[Action]) -> None:
+        """What was not done will not be seen either."""
+        for action in actions:
+            if isinstance(action, CreatePod):
+                self.expectations.creation_observed(stateful_set.uid)
+            elif isinstance(action, DeletePod):
+                self.expectations.deletion_of_observed(stateful_set.uid, action.pod.uid)
+
+    async def _perform(
+        self,
+        stateful_set: StatefulSet,
+        action: Action,
+        templates: tuple[msgspec.Raw, msgspec.Raw],
+        revisions: Revisions,
+    ) -> None:
+        match action:
+            case CreatePod(ordinal, updated):
+                revision = revisions.update if updated else revisions.current
+                body = new_pod(stateful_set, templates[updated], revision, ordinal)
+                await self._create(stateful_set, ordinal, body)
+            case DeletePod(pod):
+                await self._delete(stateful_set, pod)
+            case MakeClaims(pod):
+                await self._make_claims(stateful_set, ordinal_of(pod), pod.name)
+                await self._adjust_claims(stateful_set, pod)
+            case AdjustPod(pod):
+                await self._adjust_pod(stateful_set, pod)
+            case AdjustClaims(pod):
+                await self._adjust_claims(stateful_set, pod)
+
+    # Pods
+
+    def _tell(self, stateful_set: StatefulSet, verb: str, name: str, error: ApiError | None = None) -> None:
+        if error is None:
+            words = f"{verb} Pod {name} in StatefulSet {stateful_set.name} successful"
+            self.recorder.event(stateful_set, "Normal", f"Successful{verb}", words)
+        else:
+            words = f"{verb} Pod {name} in StatefulSet {stateful_set.name} failed error: {error.status.message}"
+            self.recorder.event(stateful_set, "Warning", f"Failed{verb}", words)
+
+    async def _create(self, stateful_set: StatefulSet, ordinal: int, body: Raw) -> None:
+        name = pod_name(stateful_set, ordinal)
+        if self._claims_are_stale(stateful_set, ordinal):
+            raise Conflict(f"claims of an earlier pod {name} are still on their way out")
+        try:
+            await self._make_claims(stateful_set, ordinal, name)
+            pod = await self.api.create(PODS, body, stateful_set.namespace)
+        except AlreadyExists as error:
+            raise Conflict(f"pod {name} is there already: {error.status.message}") from error
+        except ApiError as error:
+            self._tell(stateful_set, "Create", name, error)
+            raise
+        await self._adjust_claims(stateful_set, pod)
+        self._tell(stateful_set, "Create", name)
+
+    async def _delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        try:
+            await self.api.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+        except (NotFound, Conflict):
+            self.expectations.deletion_of_observed(stateful_set.uid, pod.uid)
+        except ApiError as error:
+            self._tell(stateful_set, "Delete", pod.name, error)
+            raise
+        self._tell(stateful_set, "Delete", pod.name)
+
+    async def _adjust_pod(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        """Labels can be put right; volumes of a pod never can, so only its claims are made."""
+        await self._make_claims(stateful_set, ordinal_of(pod), pod.name)
+        await self._adjust_claims(stateful_set, pod)
+        if identity_matches(stateful_set, pod):
+            return
+        patch = {"metadata": {"uid": pod.uid, "labels": identity_labels(pod)}}
+        try:
+            await self.api.patch(PODS, pod.name, pod.namespace, patch)
+        except ApiError as error:
+            self._tell(stateful_set, "Update", pod.name, error)
+            raise
+        self._tell(stateful_set, "Update", pod.name)
+
+    # Claims
+
+    def _claim_named(self, stateful_set: StatefulSet, name: str) -> PersistentVolumeClaim | None:
+        return self.lister(PersistentVolumeClaim).named(name, stateful_set.namespace)
+
+    def _claims(self, stateful_set: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
+        names = claim_names(stateful_set, ordinal).values()
+        return [found for name in names if (found := self._claim_named(stateful_set, name)) is not None]
+
+    def _claims_are_stale(self, stateful_set: StatefulSet, ordinal: int) -> bool:
+        if retention(stateful_set)[1] == RETAIN:
+            return False
+        name = pod_name(stateful_set, ordinal)
+        return any(is_stale_for(claim, name, "") for claim in self._claims(stateful_set, ordinal))
+
+    def _claims_match(self, stateful_set: StatefulSet, pod: Pod) -> bool:
+        scaled_down = ordinal_of(pod) not in ordinals(stateful_set)
+        return all(
+            owners_as_wanted(claim, stateful_set, pod, scaled_down=scaled_down) is None
+            for claim in self._claims(stateful_set, ordinal_of(pod))
+        )
+
+    async def _make_claims(self, stateful_set: StatefulSet, ordinal: int, pod: str) -> None:
+        for body in new_claims(stateful_set, ordinal):
+            name = body["metadata"]["name"]
+            found = self._claim_named(stateful_set, name)
+            if found is not None:
+                if found.metadata.deletion_timestamp is not None:
+                    raise Conflict(f"pvc {name} is being deleted")
+                continue
+            where = f"Claim {name} Pod {pod} in StatefulSet {stateful_set.name}"
+            try:
+                await self.api.create(PERSISTENT_VOLUME_CLAIMS, body, stateful_set.namespace)
+            except AlreadyExists:
+                continue
+            except ApiError as error:
+                words = f"Create {where} failed error: {error.status.message}"
+                self.recorder.event(stateful_set, "Warning", "FailedCreate", words)
+                raise
+            self.recorder.event(stateful_set, "Normal", "SuccessfulCreate", f"Create {where} success")
+
+    async def _adjust_claims(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        scaled_down = ordinal_of(pod) not in ordinals(stateful_set)
+        async with asyncio.TaskGroup() as group:
+            for claim in self._claims(stateful_set, ordinal_of(pod)):
+                if has_conflicting_controller(claim, stateful_set, pod):
+                    words = f"PersistentVolumeClaim {claim.name} has a conflicting OwnerReference that acts as a "
+                    words += "manging controller, the retention policy is ignored for this claim"
+                    self.recorder.event(stateful_set, "Warning", "ConflictingController", words)
+                owners = owners_as_wanted(claim, stateful_set, pod, scaled_down=scaled_down)
+                if owners is not None:
+                    group.create_task(self._write_owners(claim, [msgspec.to_builtins(item) for item in owners]))
+
+    async def _write_owners(self, claim: PersistentVolumeClaim, owners: list[Raw]) -> None:
+        version = claim.metadata.resource_version
+        patch = {"metadata": {"resourceVersion": version, "ownerReferences": owners}}
+        await self.api.patch(PERSISTENT_VOLUME_CLAIMS, claim.name, claim.namespace, patch)
