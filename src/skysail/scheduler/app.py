@@ -43,10 +43,12 @@ from skysail.scheduler.framework.status import Status
 from skysail.scheduler.handlers import ClusterEventHandlers
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
+from skysail.scheduler.preemption.default_preemption import DefaultPreemption
+from skysail.scheduler.preemption.evictor import Evictor, Surroundings
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.registry import REGISTRY
-from skysail.scheduler.status_writer import StatusWriter
+from skysail.scheduler.status_writer import StatusWriter, Verdict
 from skysail.scheduler.timers import FlushTimers
 from skysail.scheduler.waiting_pods import WaitingPods
 from skysail.scheduler.watching import ClusterWatch, wanted_events
@@ -142,6 +144,7 @@ class Scheduler:
             self.queue, current=self._current, recorder=self._recorders.__getitem__, writer=self._writer,
             metrics=self.metrics, now=self._now,
         )  # fmt: skip
+        self._evictor = None if options.dry_run else self._make_evictor()
         self._rotation = Rotation()
         self.is_synced = False
         if registry is not None:
@@ -225,6 +228,8 @@ class Scheduler:
             tasks = [helpers.create_task(recorder.run()) for recorder in recorders]
             if self._writer is not None:
                 tasks.append(helpers.create_task(self._writer.run(), name="scheduler conditions"))
+            if self._evictor is not None:
+                tasks.append(helpers.create_task(self._evictor.run(), name="scheduler evictions"))
             tasks.append(helpers.create_task(self._timers.run(), name="scheduler timers"))
             if self.options.assume_ttl_seconds:
                 tasks.append(helpers.create_task(self._sweep(), name="scheduler sweep"))
@@ -299,8 +304,32 @@ class Scheduler:
             {name: self._cycle_profile(profile) for name, profile in self.profiles.items()},
             cache=self.cache, snapshot=self.snapshot, queue=self.queue, failures=self._failures,
             attempts=self.attempts, clock=self._clock, now=self._now, metrics=self.metrics, writer=self._writer,
-            instruments=self.instruments,
+            instruments=self.instruments, evict=self._evictor.submit if self._evictor is not None else None,
         )  # fmt: skip
+
+    def _make_evictor(self) -> Evictor:
+        around = Surroundings(
+            current=self._current, activate=self._activate, preempt_waiting=self._preempt_waiting,
+            nominated_to=self.queue.nominator.pods_for_node, clear_nomination=self._clear_nomination,
+            tell=self._tell_victim,
+        )  # fmt: skip
+        evictor = Evictor(self._client, self._clock, around)
+        for profile in self.profiles.values():
+            plugin = profile.framework.plugins.get(DefaultPreemption.name)
+            if isinstance(plugin, DefaultPreemption):
+                plugin.is_preempting = evictor.is_preempting
+        return evictor
+
+    def _preempt_waiting(self, uid: str) -> bool:
+        waiting = self.waiting.get(uid)
+        return waiting is not None and waiting.preempt(DefaultPreemption.name, "preempted")
+
+    def _clear_nomination(self, pod: Pod) -> None:
+        if self._writer is not None:
+            self._writer.submit(pod, Verdict(nominated_node=""))
+
+    def _tell_victim(self, profile: str, victim: Pod, message: str) -> None:
+        self._recorders[profile].event(victim, "Normal", "Preempted", message, action="Preempting")
 
     def _cycle_profile(self, profile: Profile) -> CycleProfile:
         framework = profile.framework

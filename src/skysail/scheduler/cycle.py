@@ -51,6 +51,7 @@ from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Code, Status
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SCHEDULED, SchedulerMetrics
+from skysail.scheduler.preemption.evictor import Eviction
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.status_writer import StatusWriter, Verdict
 
@@ -95,6 +96,7 @@ class SchedulingCycle:
         metrics: Counts and measures.
         instruments: Measures the plugins.
         writer: Writes nominations; None writes none.
+        evict: Takes over what preemption decided; None evicts nobody.
     """
 
     def __init__(
@@ -111,7 +113,9 @@ class SchedulingCycle:
         metrics: SchedulerMetrics,
         instruments: Instruments,
         writer: StatusWriter | None = None,
+        evict: Callable[[Eviction], None] | None = None,
     ) -> None:
+        self._evict = evict
         self._profiles, self._cache, self._snapshot, self._queue = profiles, cache, snapshot, queue
         self._failures, self._attempts, self._clock = failures, attempts, clock
         self._now, self._metrics, self._instruments, self._writer = now, metrics, instruments, writer
@@ -165,8 +169,14 @@ class SchedulingCycle:
         refusal = Status(Code.UNSCHEDULABLE)
         if not profile.framework.post_filter:
             return Failure(refusal, diagnosis)
-        status, result = profile.framework.run_post_filter(state, state.pod_info.pod, diagnosis)
+        pod = state.pod_info.pod
+        status, result = profile.framework.run_post_filter(state, pod, diagnosis)
+        self._metrics.count("preemption_attempts_total")
         diagnosis.post_filter_message = status.message
+        if result.victims and result.nominated_node and self._evict is not None:
+            self._metrics.observe("preemption_victims", len(result.victims))
+            eviction = Eviction(pod, profile.framework.scheduler_name, result.nominated_node, result.victims)
+            self._evict(eviction)
         return Failure(refusal, diagnosis, result.nominated_node)
 
     def _take_node(

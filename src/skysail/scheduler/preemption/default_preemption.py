@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption, v1.36.
 Differs: the search reads the pod as it was tried, not as the informer has it by then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,8 +49,8 @@ class DefaultPreemption:
     """The plugin.
 
     Attributes:
-        preempting: Uids of pods whose victims are being evicted: they stay out of the queue meanwhile. The shell that
-            evicts fills it.
+        is_preempting: Whether the victims of a pod (by uid) are still being evicted: it stays out of the queue then.
+            Set by whoever evicts; where nobody does, nobody waits.
     """
 
     name = "DefaultPreemption"
@@ -60,7 +60,7 @@ class DefaultPreemption:
         self._budgets = handle.lister(POD_DISRUPTION_BUDGETS)
         self._asynchronous = handle.feature_gates["SchedulerAsyncPreemption"]
         self._framework: Framework | None = None
-        self.preempting: set[str] = set()
+        self.is_preempting: Callable[[str], bool] = lambda uid: False
 
     def use_framework(self, framework: Framework) -> None:
         """Take the profile whose filters the search runs."""
@@ -68,7 +68,7 @@ class DefaultPreemption:
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold a pod back while its victims are being evicted."""
-        return WAITING if self._asynchronous and pod.uid in self.preempting else SUCCESS
+        return WAITING if self._asynchronous and self.is_preempting(pod.uid) else SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> tuple[Status, PostFilterResult]:
         """Find victims. Success nominates a node; a refusal without any candidate clears the nomination."""

@@ -1,0 +1,78 @@
+"""Preemption at work on the embedded API server, in virtual time."""
+
+from skysail.api.errors import Unreachable
+from skysail.api.kinds import PODS, PRIORITY_CLASSES
+from skysail.client.inprocess import InProcessTransport
+from skysail.simulator.clock import settle
+from tests.scheduler.world import ADMIN, FaultyTransport, World, in_world
+
+
+async def important(world: World) -> None:
+    metadata = {"name": "important"}
+    await world.client.create(
+        PRIORITY_CLASSES,
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 1000},
+    )
+
+
+async def end(world: World, name: str) -> None:
+    """What a kubelet does when the grace period is over."""
+    await world.client.delete(PODS, name, "default", grace_period_seconds=0)
+
+
+@in_world
+async def test_an_important_pod_evicts_a_lesser_one_and_takes_its_place(world: World):
+    await world.node("n1")
+    await important(world)
+    async with world.running(world.scheduler()):
+        await world.pod("low", cpu="3")
+        await settle()
+        await world.pod("high", cpu="3", priorityClassName="important")
+        await settle()
+        low, high = [await world.client.get(PODS, name, "default") for name in ("low", "high")]
+        assert low.metadata.deletion_timestamp is not None
+        told = next(each for each in low.status.conditions if each.type == "DisruptionTarget")
+        assert (told.status, told.reason) == ("True", "PreemptionByScheduler")
+        assert told.message == "default-scheduler: preempting to accommodate a higher priority pod"
+        assert (high.status.nominated_node_name, high.spec.node_name) == ("n1", "")
+        assert ("Normal", "Preempted", f"Preempted by pod {high.uid} on node n1") in await world.events("low")
+        await end(world, "low")
+        await settle(within=20.0)
+        assert await world.node_of("high") == "n1"
+
+
+@in_world
+async def test_while_its_victim_ends_the_preemptor_evicts_nobody_else(world: World):
+    await world.node("n1")
+    await world.node("n2")
+    await important(world)
+    async with world.running(world.scheduler()):
+        await world.pod("low-1", cpu="3")
+        await world.pod("low-2", cpu="3")
+        await settle()
+        await world.pod("high", cpu="3", priorityClassName="important")
+        await settle(within=25.0)
+        pods = [await world.client.get(PODS, name, "default") for name in ("low-1", "low-2")]
+        assert sum(pod.metadata.deletion_timestamp is not None for pod in pods) == 1
+
+
+@in_world
+async def test_a_failed_eviction_is_tried_again(world: World):
+    await world.node("n1")
+    await important(world)
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+    failures = []
+
+    def fault(request):
+        if request.method == "DELETE" and len(failures) < 2:
+            failures.append(request.path)
+            raise Unreachable("cut")
+
+    transport.fault = fault
+    async with world.running(world.scheduler(transport=transport)):
+        await world.pod("low", cpu="3")
+        await settle()
+        await world.pod("high", cpu="3", priorityClassName="important")
+        await settle(within=60.0)
+        assert len(failures) == 2
+        assert (await world.client.get(PODS, "low", "default")).metadata.deletion_timestamp is not None
