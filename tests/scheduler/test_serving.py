@@ -70,7 +70,7 @@ async def test_metrics_carry_upstreams_names_and_the_present_numbers(world: Worl
             'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1.0',
             "scheduler_scheduling_algorithm_duration_seconds_count 2.0",
             "scheduler_pod_scheduling_attempts_count 1.0",
-            "scheduler_preemption_attempts_total 0.0",
+            "scheduler_preemption_attempts_total 1.0",
         } <= lines
         for point in ("PreFilter", "Filter", "Reserve", "Bind"):
             count = f'scheduler_framework_extension_point_duration_seconds_count{{extension_point="{point}"'
