@@ -367,8 +367,8 @@ def test_a_spoiled_document_is_shown_whole() -> None:
     with pytest.raises(Invalid) as caught:
         patches.check_patched(document, known("v1", "ConfigMap"), "Warn", findings=[])
     assert caught.value.status.message == (
-        ' "" is invalid: patch: Invalid value: "{\\"kind\\":\\"ConfigMap\\",\\"apiVersion\\":\\"v1\\",\\"metadata\\":'
-        '{\\"name\\":\\"a\\"},\\"data\\":\\"str\\"}": json: cannot unmarshal string into Go struct field ConfigMap.data'
+        ' "" is invalid: patch: Invalid value: "{\\"apiVersion\\":\\"v1\\",\\"data\\":\\"str\\",\\"kind\\":'
+        '\\"ConfigMap\\",\\"metadata\\":{\\"name\\":\\"a\\"}}": json: cannot unmarshal string into Go struct field ConfigMap.data'
         " of type map[string]string"
     )
     assert caught.value.status.details is not None

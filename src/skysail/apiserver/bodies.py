@@ -17,6 +17,7 @@ from skysail.apiserver.decoding.patches import (
     read_json_patch,
     read_merge_patch,
     read_strategic_patch,
+    show_patched,
 )
 from skysail.apiserver.patching import json_patch, merge_patch, strategic_patch
 from skysail.apiserver.requests import META_GROUP, Query, WriteOptions, delete_options_errors
@@ -83,16 +84,33 @@ class Patch:
             patched = json_patch.apply(document, self.content)
         if custom is not None:
             return self._shape_custom(patched, type_info, custom)
+        touched = self._touched()
         if strategic is None:
-            _check_kind(patched, document)
+            _check_kind(patched, document, type_info, touched)
         normal, strict = check_patched(
-            patched, type_info, self.field_validation, findings=self.findings, strategic_patch=strategic
+            patched,
+            type_info,
+            self.field_validation,
+            findings=self.findings,
+            strategic_patch=strategic,
+            touched=touched,
         )
         if self.field_validation == "Warn":
             self.warnings.extend(strict)
         result: Raw = {"kind": document["kind"], "apiVersion": document["apiVersion"]}
         result.update(normal)
         return result
+
+    def _touched(self) -> Raw:
+        """Which objects the patch goes through, as nested keys."""
+        if isinstance(self.content, dict):
+            return self.content
+        touched: Raw = {}
+        for operation in self.content:
+            place = touched
+            for part in str(operation.get("path") or "").split("/")[1:-1]:
+                place = place.setdefault(part, {})
+        return touched
 
     def _shape_custom(self, patched: Raw, type_info: TypeInfo, custom: CustomKind) -> Raw:
         shown = msgspec.json.encode(patched).decode()
@@ -110,11 +128,11 @@ class Patch:
         return dict(self.content) if isinstance(self.content, dict) else {}
 
 
-def _check_kind(patched: Raw, document: Raw) -> None:
+def _check_kind(patched: Raw, document: Raw, type_info: TypeInfo, touched: Raw) -> None:
     kind, version = patched.get("kind"), patched.get("apiVersion")
     if kind == document["kind"] and version == document["apiVersion"]:
         return
-    shown = msgspec.json.encode(patched).decode()
+    shown = show_patched(patched, type_info, touched)
     problem = f'no kind "{kind}" is registered for version "{version}" in scheme {SCHEME}'
     if not kind or not version:
         problem = f"Object '{'apiVersion' if kind else 'Kind'}' is missing in '{shown}'"

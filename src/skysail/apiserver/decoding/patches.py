@@ -143,6 +143,7 @@ def check_patched(
     *,
     findings: list[str],
     strategic_patch: Raw | None = None,
+    touched: Raw | None = None,
 ) -> tuple[Raw, list[str]]:
     """What a patch made, in normal form, and texts for Warning headers.
 
@@ -152,6 +153,7 @@ def check_patched(
         field_validation: Ignore, Warn or Strict.
         findings: What reading the patch already found.
         strategic_patch: The patch itself when it was a strategic one: messages show it instead of the document.
+        touched: Which objects another patch went through, as nested keys: messages show their keys sorted.
 
     Raises:
         Invalid: The document does not fit its type; or holds unknown fields, or the patch repeated keys, under Strict.
@@ -167,22 +169,46 @@ def check_patched(
         try:
             strict += diagnose(document, info, accent).strict
         except Unreadable as error:
-            raise _spoiled(document, info, strategic_patch, str(error)) from error
+            raise _spoiled(document, info, strategic_patch, touched, str(error)) from error
         except RecursionError:
-            raise _spoiled(document, info, strategic_patch, "exceeded max depth") from None
+            raise _spoiled(document, info, strategic_patch, touched, "exceeded max depth") from None
         if out is None:
-            raise _spoiled(document, info, strategic_patch, "the document does not fit its type")
+            raise _spoiled(document, info, strategic_patch, touched, "the document does not fit its type")
     if strict and field_validation == "Strict":
         problem = f"strict decoding error: {', '.join(strict)}"
-        raise _spoiled(document, info, strategic_patch, problem)
+        raise _spoiled(document, info, strategic_patch, touched, problem)
     return cast("Raw", out), strict
 
 
-def _spoiled(document: Raw, info: TypeInfo, strategic_patch: Raw | None, problem: str) -> Invalid:
-    if strategic_patch is None:
-        shown = msgspec.json.encode(canonical(document, info)).decode()
-    else:
-        shown = print_value(strategic_patch)
+def show_patched(document: Raw, info: TypeInfo, touched: Raw | None) -> str:
+    """A patched document as messages quote it: Go's order of fields, but sorted where the patch went through."""
+    ordered = canonical(document, info)
+    metadata = ordered.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+        entries = [
+            {key: _sorted_through(value) if key == "fieldsV1" else value for key, value in entry.items()}
+            if isinstance(entry, dict)
+            else entry
+            for entry in metadata["managedFields"]
+        ]
+        ordered["metadata"] = {**metadata, "managedFields": entries}
+    return msgspec.json.encode(_sorted_along(ordered, touched or {})).decode()
+
+
+def _sorted_through(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {key: _sorted_through(value[key]) for key in sorted(value)}
+
+
+def _sorted_along(value: object, touched: object) -> object:
+    if not isinstance(value, dict) or not isinstance(touched, dict):
+        return value
+    return {key: _sorted_along(value[key], touched.get(key)) for key in sorted(value)}
+
+
+def _spoiled(document: Raw, info: TypeInfo, strategic_patch: Raw | None, touched: Raw | None, problem: str) -> Invalid:
+    shown = show_patched(document, info, touched) if strategic_patch is None else print_value(strategic_patch)
     return _invalid_patch(invalid("patch", shown, problem))
 
 
