@@ -368,8 +368,8 @@ def test_a_spoiled_document_is_shown_whole() -> None:
         patches.check_patched(document, known("v1", "ConfigMap"), "Warn", findings=[])
     assert caught.value.status.message == (
         ' "" is invalid: patch: Invalid value: "{\\"apiVersion\\":\\"v1\\",\\"data\\":\\"str\\",\\"kind\\":'
-        '\\"ConfigMap\\",\\"metadata\\":{\\"name\\":\\"a\\"}}": json: cannot unmarshal string into Go struct field ConfigMap.data'
-        " of type map[string]string"
+        '\\"ConfigMap\\",\\"metadata\\":{\\"name\\":\\"a\\"}}": json: cannot unmarshal string into Go '
+        "struct field ConfigMap.data of type map[string]string"
     )
     assert caught.value.status.details is not None
     assert caught.value.status.details.causes[0].field == "patch"

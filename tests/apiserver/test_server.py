@@ -5,10 +5,10 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.apiserver.calls import MAPS, PODS, Caller, serving
 
 from skysail.apiserver.server import BODY_LIMIT
 from skysail.simulator.clock import LoopClock, run_virtual
+from tests.apiserver.calls import MAPS, PODS, Caller, serving
 
 
 def virtual(test: Callable[[Caller], Awaitable[None]]) -> None:
