@@ -13,9 +13,10 @@ import msgspec
 from skysail.api.raw import Raw
 from skysail.apiserver import lifecycle
 from skysail.apiserver.bodies import APPLY, Patch
+from skysail.apiserver.catalogue import Handle
 from skysail.apiserver.contract import RequestContext, View
 from skysail.apiserver.patching import managed_fields
-from skysail.apiserver.registry import Handle, Registry, update_errors
+from skysail.apiserver.registry import Registry, update_errors
 from skysail.apiserver.schema import TypeInfo
 from skysail.apiserver.status import not_found
 from skysail.apiserver.store import Record

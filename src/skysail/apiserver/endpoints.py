@@ -21,6 +21,7 @@ from skysail.apiserver.bodies import (
     decode_patch,
     patch_media_type,
 )
+from skysail.apiserver.catalogue import Handle
 from skysail.apiserver.changing import Changed, patch_object, patch_view, put_view
 from skysail.apiserver.contract import Access, Action, RequestContext, View
 from skysail.apiserver.customresources.bodies import decode_custom
@@ -28,7 +29,7 @@ from skysail.apiserver.deprecations import deprecation_notice
 from skysail.apiserver.forms import as_yaml, check_include, form_for, indented
 from skysail.apiserver.patching import managed_fields
 from skysail.apiserver.reading import check_reached, list_page
-from skysail.apiserver.registry import Handle, Registry
+from skysail.apiserver.registry import Registry
 from skysail.apiserver.requests import (
     Accepted,
     Query,

@@ -12,8 +12,8 @@ import msgspec
 import yaml
 
 from skysail.api.raw import Raw
+from skysail.apiserver.catalogue import Handle
 from skysail.apiserver.contract import quote
-from skysail.apiserver.registry import Handle
 from skysail.apiserver.requests import META_GROUP, Accepted
 from skysail.apiserver.status import bad_request
 from skysail.apiserver.tables import as_table

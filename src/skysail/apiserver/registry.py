@@ -11,28 +11,25 @@ JSON bytes in the storage version.
 Source: apiserver/pkg/registry/generic/registry/store.go, v1.36.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 
-from skysail.api.errors import AlreadyExists, Conflict, InvariantBroken
+from skysail.api.errors import AlreadyExists, Conflict
 from skysail.api.raw import Raw
 from skysail.apiserver import lifecycle
 from skysail.apiserver.admission import admit, check
+from skysail.apiserver.catalogue import STORED_ELSEWHERE, Catalogue, Handle
 from skysail.apiserver.contract import (
     DeleteOptions,
     FieldError,
     GroupResource,
     RequestContext,
-    ResourceInfo,
-    Strategy,
     invalid,
 )
-from skysail.apiserver.customresources.definitions import DefinitionStrategy
-from skysail.apiserver.customresources.kinds import CustomKind
+from skysail.apiserver.deleting import delete_record
 from skysail.apiserver.patching import managed_fields
-from skysail.apiserver.schema import Schema, TypeInfo
 from skysail.apiserver.status import (
     already_exists,
     conflict,
@@ -40,151 +37,16 @@ from skysail.apiserver.status import (
     name_not_unique,
     not_found,
     plain_error,
-    unknown_resource,
 )
-from skysail.apiserver.store import Record, Store, StoredObject, make_record, restored_record
-from skysail.apiserver.strategies import for_resource
+from skysail.apiserver.store import Record, make_record
 from skysail.apiserver.validation.metadata import object_meta, object_meta_update
 
-STORED_ELSEWHERE: Mapping[GroupResource, GroupResource] = {
-    GroupResource("events.k8s.io", "events"): GroupResource("", "events"),
-}
-DEFINITIONS = GroupResource("apiextensions.k8s.io", "customresourcedefinitions")
-_DEFINITION_STRATEGY = DefinitionStrategy()
 _NAME_ATTEMPTS = 8
 _decode = msgspec.json.Decoder().decode
-_decode_selectors = msgspec.json.Decoder(tuple[dict[str, str], dict[str, str]]).decode
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Handle:
-    """Everything about one resource in one version.
-
-    Attributes:
-        storage: Where its objects lie; other versions and groups may share it.
-        type_info: The shape of its body.
-        head: How a stored body begins that needs no conversion to be shown in this version.
-    """
-
-    resource: ResourceInfo
-    storage: GroupResource
-    strategy: Strategy
-    type_info: TypeInfo
-    head: bytes
-
-    def shown(self, body: bytes) -> bytes:
-        """A stored object in this version."""
-        if body.startswith(self.head):
-            return body
-        return msgspec.json.encode(self.as_document(body))
-
-    def as_document(self, body: bytes) -> Raw:
-        """A stored object in this version, decoded; the caller's own."""
-        document: Raw = _decode(body)
-        if body.startswith(self.head):
-            return document
-        return self.strategy.from_storage(document, self.resource.group, self.resource.version)
-
-
-class Registry:
+class Registry(Catalogue):
     """All resources of one server over one store. Implements `contract.Registry`."""
-
-    def __init__(self, store: Store, schema: Schema) -> None:
-        self.store = store
-        self.schema = schema
-        self._custom: dict[ResourceInfo, CustomKind] = {}
-        self._handles: dict[ResourceInfo, Handle] = {}
-        self._preferred: dict[GroupResource, Handle] = {}
-        self._generation = -1
-
-    # Knowing kinds.
-
-    def handle(self, resource: ResourceInfo) -> Handle:
-        """The handle of a resource in one version."""
-        if self._generation != self.schema.generation:
-            self._handles.clear()
-            self._preferred.clear()
-            self._generation = self.schema.generation
-        handle = self._handles.get(resource)
-        if handle is None:
-            handle = self._handles[resource] = self._make_handle(resource)
-        return handle
-
-    def _make_handle(self, resource: ResourceInfo) -> Handle:
-        type_info = self.schema.type_of(resource.group, resource.version, resource.kind)
-        if type_info is None:
-            raise InvariantBroken(f"the table has no type for {resource.kind} in {resource.api_version}")
-        head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'
-        return Handle(
-            resource=resource,
-            storage=STORED_ELSEWHERE.get(resource.group_resource, resource.group_resource),
-            strategy=self._strategy_of(resource),
-            type_info=type_info,
-            head=head.encode(),
-        )
-
-    def _strategy_of(self, resource: ResourceInfo) -> Strategy:
-        if resource.group_resource == DEFINITIONS:
-            return _DEFINITION_STRATEGY
-        if resource.custom:
-            return self._custom[resource].strategy
-        return for_resource(resource.group, resource.resource)
-
-    def add_custom(self, kind: CustomKind, types: Mapping[str, TypeInfo], root: str) -> None:
-        """Serve a custom kind in one version, in place of what was served there."""
-        self.remove_custom(kind.resource)
-        self._custom[kind.resource] = kind
-        self.schema.add(kind.resource, types, root)
-
-    def remove_custom(self, resource: ResourceInfo) -> None:
-        """Serve a custom resource no longer."""
-        for row in [row for row in self._custom if _same_endpoint(row, resource)]:
-            del self._custom[row]
-            self.schema.remove(row)
-
-    def custom_kind(self, resource: ResourceInfo) -> CustomKind | None:
-        """What serves a custom resource; None for built-in ones."""
-        return self._custom.get(resource)
-
-    def handle_of(self, resource: GroupResource) -> Handle:
-        """The handle of a resource in its first served version.
-
-        Raises:
-            NotFound: No such resource is served.
-        """
-        handle = self._preferred.get(resource)
-        if handle is None or self._generation != self.schema.generation:
-            info = next((info for info in self.schema.resources if info.group_resource == resource), None)
-            if info is None:
-                raise unknown_resource()
-            handle = self._preferred[resource] = self.handle(info)
-        return handle
-
-    def restore(self, objects: Iterable[StoredObject]) -> None:
-        """Fill the store with what a previous life left on disk."""
-        by_resource: dict[GroupResource, list[StoredObject]] = {}
-        for stored in objects:
-            by_resource.setdefault(stored.resource, []).append(stored)
-        for resource, found in by_resource.items():
-            self.store.restore(resource, list(self._restored(resource, found)))
-
-    def _restored(self, resource: GroupResource, objects: Sequence[StoredObject]) -> Iterator[Record]:
-        expected = self._fields_of(resource, _decode(objects[0].body)).keys()
-        known: dict[bytes, tuple[Mapping[str, str], Mapping[str, str]]] = {}
-        for stored in objects:
-            selectors = known.get(stored.selectors)
-            if selectors is None:
-                selectors = known[stored.selectors] = _decode_selectors(stored.selectors)
-            labels, fields = selectors
-            if fields.keys() != expected:
-                # The kind has got other selectable fields since: only the body knows their values.
-                fields = self._fields_of(resource, _decode(stored.body))
-            yield restored_record(stored.key, stored.revision, stored.body, labels, fields)
-
-    def _fields_of(self, resource: GroupResource, document: Raw) -> Mapping[str, str]:
-        custom = next((kind for row, kind in self._custom.items() if row.group_resource == resource), None)
-        strategy: Strategy = custom.strategy if custom else for_resource(*resource)
-        return strategy.selectable_fields(document)
 
     # Reading.
 
@@ -414,71 +276,14 @@ class Registry:
     def delete_object(
         self, handle: Handle, namespace: str, name: str, options: DeleteOptions, ctx: RequestContext
     ) -> tuple[Raw, bool]:
-        """Delete as the DELETE verb does; the last state, and whether the object is gone."""
-        strategy, resource = handle.strategy, handle.resource
-        default = "" if options.propagation else strategy.default_propagation(ctx)
+        """Delete as the DELETE verb does; the last state, and whether the object is gone.
+
+        Raises:
+            NotFound: There is no such object.
+        """
+        default = "" if options.propagation else handle.strategy.default_propagation(ctx)
         record = self.latest(handle, namespace, name)
-        document: Raw = _decode(record.body)
-        metadata = document["metadata"]
-        admit("DELETE", resource, {}, document, ctx)
-        self._check_preconditions(handle, metadata, options)
-        grace = strategy.grace_period(document, options, ctx)
-        if grace is not None and metadata.get("deletionTimestamp") and metadata.get("deletionGracePeriodSeconds"):
-            if not lifecycle.shorten_grace(metadata, options, ctx.now):
-                return document, False
-            grace = metadata["deletionGracePeriodSeconds"]
-        elif grace is not None and metadata.get("deletionTimestamp"):
-            grace = None
-        elif grace is not None:
-            lifecycle.begin_grace(metadata, grace, ctx.now)
-            strategy.prepare_delete(document, ctx)
-        finalizers = lifecycle.garbage_finalizers(metadata, options.propagation, default)
-        _set_finalizers(metadata, finalizers)
-        if not strategy.may_remove(document):
-            if not metadata.get("deletionTimestamp"):
-                metadata["deletionTimestamp"] = lifecycle.timestamp(ctx.now)
-                strategy.prepare_delete(document, ctx)
-            return self._keep_deleted(handle, record, document, ctx), False
-        if finalizers:
-            if grace is None:
-                if not metadata.get("deletionTimestamp"):
-                    strategy.prepare_delete(document, ctx)
-                lifecycle.mark_deleted(metadata, ctx.now)
-            return self._keep_deleted(handle, record, document, ctx), False
-        if grace is not None:
-            document = self._keep_deleted(handle, record, document, ctx)
-            if grace:
-                return document, False
-        if not ctx.dry_run:
-            change = self.store.delete(handle.storage, namespace, name)
-            metadata = document["metadata"]
-            metadata["resourceVersion"] = str(change.revision)
-        return document, True
-
-    def _keep_deleted(self, handle: Handle, record: Record, document: Raw, ctx: RequestContext) -> Raw:
-        if ctx.dry_run or document == _decode(record.body):
-            return document
-        kept: Raw = _decode(self.store.put(handle.storage, document, handle.strategy.selectable_fields(document)).body)
-        return kept
-
-    @staticmethod
-    def _check_preconditions(handle: Handle, metadata: Raw, options: DeleteOptions) -> None:
-        about = GroupResource(handle.resource.group, handle.resource.kind)
-        uid, version, name = metadata["uid"], metadata["resourceVersion"], metadata["name"]
-        if options.uid and options.uid != uid:
-            raise conflict(
-                about,
-                name,
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
-                "The object might have been deleted and then recreated",
-            )
-        if options.resource_version and options.resource_version != version:
-            raise conflict(
-                about,
-                name,
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-                f"ResourceVersion in record ({version}). The object might have been modified",
-            )
+        return delete_record(self.store, handle, record, options, default, ctx)
 
     # Shared.
 
@@ -510,10 +315,6 @@ class Registry:
             raise invalid_object(handle.storage.group, kind, obj["metadata"].get("name") or "", errors)
 
 
-def _same_endpoint(one: ResourceInfo, other: ResourceInfo) -> bool:
-    return one.group_resource == other.group_resource and one.version == other.version
-
-
 def update_errors(new: Raw, old: Raw, *, core: bool = True) -> Sequence[FieldError]:
     """What is wrong with a change of metadata; `core` tells built-in kinds from custom ones."""
     return object_meta_update(new["metadata"], old["metadata"], core=core)
@@ -525,10 +326,3 @@ def _set_generation(new: Raw, old: Raw) -> None:
         new["metadata"].pop("generation", None)
     else:
         new["metadata"]["generation"] = generation
-
-
-def _set_finalizers(metadata: Raw, finalizers: Sequence[str]) -> None:
-    if finalizers:
-        metadata["finalizers"] = list(finalizers)
-    else:
-        metadata.pop("finalizers", None)

@@ -30,13 +30,14 @@ from skysail.apiserver.authorization import (
 )
 from skysail.apiserver.background import in_background
 from skysail.apiserver.bootstrap import bootstrap
+from skysail.apiserver.catalogue import DEFINITIONS
 from skysail.apiserver.contract import quote
 from skysail.apiserver.customresources.keeper import Keeper
 from skysail.apiserver.documents import Documents
 from skysail.apiserver.durable import REVISION_BLOCK, Database, Journal, ThreadCommitter
 from skysail.apiserver.endpoints import Endpoints, is_watch, is_write
 from skysail.apiserver.reading import FutureRevision
-from skysail.apiserver.registry import DEFINITIONS, Registry
+from skysail.apiserver.registry import Registry
 from skysail.apiserver.routing import Target, route
 from skysail.apiserver.schema import load
 from skysail.apiserver.status import failure_response, internal_error, too_large, version_too_large

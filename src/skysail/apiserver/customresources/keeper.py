@@ -15,11 +15,12 @@ from random import Random
 from skysail.api.ports import Clock, User
 from skysail.api.raw import Raw
 from skysail.apiserver import lifecycle
+from skysail.apiserver.catalogue import DEFINITIONS
 from skysail.apiserver.contract import DeleteOptions, GroupResource, RequestContext, ResourceInfo
 from skysail.apiserver.customresources.definitions import CLEANUP
 from skysail.apiserver.customresources.kinds import CustomKind, make_kind
 from skysail.apiserver.customresources.structural import type_table
-from skysail.apiserver.registry import DEFINITIONS, Registry
+from skysail.apiserver.registry import Registry
 from skysail.apiserver.schema import TypeInfo
 
 _KEEPER = User(name="system:apiserver", groups=("system:masters", "system:authenticated"))
