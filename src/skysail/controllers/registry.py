@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from skysail.api.errors import ConfigError
 from skysail.controller.controller import Controller
+from skysail.controllers.daemonset.loop import DaemonSetController
 from skysail.controllers.deployment.loop import DeploymentController
 from skysail.controllers.disruption.loop import DisruptionController
 from skysail.controllers.garbage.loop import GarbageCollector
@@ -20,6 +21,7 @@ CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "deployment-controller": DeploymentController,
     "replicaset-controller": ReplicaSetController,
     "statefulset-controller": StatefulSetController,
+    "daemonset-controller": DaemonSetController,
     "job-controller": JobController,
     "ttl-after-finished-controller": TTLAfterFinishedController,
     "garbage-collector-controller": GarbageCollector,

@@ -103,6 +103,7 @@ def new_revision(
     annotations: Mapping[str, str],
     number: int,
     collision_count: int | None,
+    hash_label: str = HASH_LABEL,
 ) -> Raw:
     """The revision to create.
 
@@ -113,9 +114,10 @@ def new_revision(
         annotations: The set's own; they are remembered, too.
         number: Its number.
         collision_count: Raised when the name was found taken by another template.
+        hash_label: The label that holds the hash.
     """
     suffix = revision_hash(template, collision_count)
-    labels = {**(parse_template(template).get("metadata", {}).get("labels") or {}), HASH_LABEL: suffix}
+    labels = {**(parse_template(template).get("metadata", {}).get("labels") or {}), hash_label: suffix}
     metadata: Raw = {
         "name": revision_name(parent, suffix),
         "labels": labels,
@@ -142,4 +144,5 @@ def superfluous(
 
 def hash_of(revision: ControllerRevision) -> str:
     """The hash in a revision's label; its name when it has none."""
-    return revision.metadata.labels.get(HASH_LABEL, revision.name)
+    labels = revision.metadata.labels
+    return labels.get(REVISION_LABEL) or labels.get(HASH_LABEL) or revision.name

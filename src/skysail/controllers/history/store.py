@@ -10,6 +10,7 @@ from skysail.api.labels import Selector
 from skysail.client.api_client import ApiClient
 from skysail.controller.ref_manager import ControllerRefManager
 from skysail.controllers.history.revisions import (
+    HASH_LABEL,
     in_order,
     new_revision,
     revision_template,
@@ -28,10 +29,11 @@ class RevisionStore:
         client: Writes.
         owner: The set.
         kind: Its kind.
+        hash_label: The label that holds a revision's hash: stateful and daemon sets use different ones.
     """
 
-    def __init__(self, client: ApiClient, owner: Owner, kind: Kind[Any]) -> None:
-        self._client, self._owner, self._kind = client, owner, kind
+    def __init__(self, client: ApiClient, owner: Owner, kind: Kind[Any], *, hash_label: str = HASH_LABEL) -> None:
+        self._client, self._owner, self._kind, self._hash_label = client, owner, kind, hash_label
 
     async def claim(self, revisions: Iterable[ControllerRevision], selector: Selector) -> list[ControllerRevision]:
         """The set's own revisions in order; orphans that match its selector are adopted."""
@@ -60,7 +62,7 @@ class RevisionStore:
         meta, template = self._owner.metadata, self._owner.spec.template
         owner = controller_reference(self._owner, self._kind.api_version, self._kind.name)
         while True:
-            body = new_revision(meta.name, owner, template, meta.annotations, number, collisions)
+            body = new_revision(meta.name, owner, template, meta.annotations, number, collisions, self._hash_label)
             try:
                 return await self._client.create(CONTROLLER_REVISIONS, body, meta.namespace), collisions
             except AlreadyExists:

@@ -14,7 +14,6 @@ from skysail.controllers.pods import is_available, is_ready
 from skysail.controllers.statefulset.identity import revision_of, wanted_replicas
 from skysail.controllers.statefulset.plan import Revisions
 
-
 _COMPARED = (
     "replicas",
     "current_replicas",

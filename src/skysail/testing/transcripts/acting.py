@@ -33,6 +33,8 @@ class Actor:
         names: Aliases.
         history: Of pods.
         beside: Runs something until the transcript ends.
+        lift_taints: Whether new nodes lose the not-ready taint at once, as they did in recordings without a node life
+            cycle controller.
     """
 
     def __init__(
@@ -42,7 +44,10 @@ class Actor:
         names: Names,
         history: PodHistory,
         beside: Callable[[Awaitable[None]], object],
+        *,
+        lift_taints: bool = True,
     ) -> None:
+        self._lift_taints = lift_taints
         self._client, self._clock, self._names, self._history = client, clock, names, history
         self._beside = beside
         self._heartbeats: dict[str, asyncio.Event] = {}
@@ -100,6 +105,9 @@ class Actor:
         obj = await self._resolve(deepcopy(action["object"]))
         kind = RAW_KINDS[obj["kind"]]
         await self._client.create(kind, obj, self._where(action, kind))
+        if obj["kind"] == "Node" and self._lift_taints:
+            taints = {"spec": {"taints": obj.get("spec", {}).get("taints")}}
+            await self._client.patch(kind, obj["metadata"]["name"], "", taints)
         if obj["kind"] in ("Node", "ResourceQuota") and "status" in obj:
             patch = {"status": obj["status"]}
             name = obj["metadata"]["name"]

@@ -12,6 +12,10 @@ NAMESPACE, OTHER_NAMESPACE = "NS", "NS-b"
 REAL_NAMES = {NAMESPACE: "transcript-ns", OTHER_NAMESPACE: "transcript-ns-b"}
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HASH_LABELS = {
+    "ReplicaSet": ("pod-template-hash",),
+    "ControllerRevision": ("controller.kubernetes.io/hash", "controller-revision-hash"),
+}
 _GENERATED = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _REFUSED_POD = re.compile(f'(pods "[a-z0-9.-]+)-{_GENERATED}"')
 
@@ -41,7 +45,7 @@ class Names:
                 self._pods[meta["name"]] = self.of(meta["generateName"].removesuffix("-")) + "-*"
             return
         labels = meta.get("labels") or {}
-        suffix = labels.get("pod-template-hash" if kind == "ReplicaSet" else "controller.kubernetes.io/hash")
+        suffix = next((labels[label] for label in _HASH_LABELS[kind] if label in labels), "")
         owner = next((ref["name"] for ref in meta.get("ownerReferences") or () if ref.get("controller")), "")
         if not suffix or not meta["name"].endswith(f"-{suffix}") or not owner:
             return

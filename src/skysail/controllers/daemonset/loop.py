@@ -1,0 +1,240 @@
+"""The daemon set controller's shell.
+
+Source: pkg/controller/daemon/daemon_controller.go, v1.36.
+
+Differs: two revisions of the same template are not made one; the newer is used, and the older goes with its age.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from skysail.api.apps import ControllerRevision, DaemonSet
+from skysail.api.core import Pod
+from skysail.api.errors import ApiError, NotFound
+from skysail.api.kinds import DAEMONSETS, PODS
+from skysail.api.meta import LabelSelector
+from skysail.api.node import Node
+from skysail.controller.controller import Result
+from skysail.controller.expectations import UIDTrackingExpectations
+from skysail.controller.ref_manager import ControllerRefManager
+from skysail.controller.slow_start import slow_start_batch
+from skysail.controller.watches import For, Owns, Watch
+from skysail.controllers.builtin import BuiltinController, Selectors
+from skysail.controllers.daemonset.placement import daemon_pod, should_run
+from skysail.controllers.daemonset.plan import (
+    Plan,
+    by_node,
+    next_backoff,
+    plan_daemon_set,
+    superfluous_history,
+)
+from skysail.controllers.daemonset.status import daemon_set_status
+from skysail.controllers.history.revisions import REVISION_LABEL
+from skysail.controllers.history.store import RevisionStore
+from skysail.controllers.pod_control import PodControl, is_namespace_terminating
+from skysail.controllers.pods import controller_of, seconds_until_next_available
+from skysail.informer.handlers import Handlers
+from skysail.informer.keys import Key
+
+
+class DaemonSetController(BuiltinController):
+    """Keeps one pod on every node that fits."""
+
+    name = "daemonset"
+    workers = 2
+
+    @property
+    def watches(self) -> Sequence[Watch[Any]]:
+        """Daemon sets and their revisions; pods and nodes have handlers of their own."""
+        return (For(DaemonSet), Owns(ControllerRevision))
+
+    def setup(self) -> None:
+        """Hook up pods and nodes."""
+        self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
+        self.selectors = Selectors()
+        self.pod_control = PodControl(self.api, self.recorder)
+        self._backoffs: dict[tuple[str, int, str], tuple[float, float]] = {}
+        self.index_pods_by_controller()
+        self.informer(DaemonSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
+        self.informer(Pod).add_handler(
+            Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
+        )
+        self.informer(Node).add_handler(
+            Handlers(add=self._node_added, update=self._node_changed, delete=self._node_gone), name=self.name
+        )
+
+    # What wakes it
+
+    def _set_gone(self, daemon_set: DaemonSet) -> None:
+        self.expectations.forget(daemon_set.uid)
+        self._backoffs = {key: value for key, value in self._backoffs.items() if key[0] != daemon_set.uid}
+
+    def _owner(self, pod: Pod) -> DaemonSet | None:
+        reference = controller_of(pod)
+        if reference is None or reference.kind != DAEMONSETS.name:
+            return None
+        found = self.lister(DaemonSet).named(reference.name, pod.namespace)
+        return found if found is not None and found.uid == reference.uid else None
+
+    def _wake(self, daemon_set: DaemonSet | None) -> None:
+        if daemon_set is not None:
+            self.enqueue(Key(daemon_set.namespace, daemon_set.name))
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            self._pod_gone(pod)
+        elif controller_of(pod) is None:
+            self._wake_matching(pod)
+        elif (owner := self._owner(pod)) is not None:
+            self.expectations.creation_observed(owner.uid)
+            self._wake(owner)
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
+        if new.metadata.deletion_timestamp is not None:
+            self._pod_gone(new)
+            return
+        before, after = self._owner(old), self._owner(new)
+        if before is not None and (after is None or after.uid != before.uid):
+            self._wake(before)
+        if controller_of(new) is not None:
+            self._wake(after)
+        elif before is not None or old.metadata.labels != new.metadata.labels:
+            self._wake_matching(new)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        owner = self._owner(pod)
+        if owner is not None:
+            self.expectations.deletion_of_observed(owner.uid, pod.uid)
+            self._wake(owner)
+
+    def _wake_matching(self, pod: Pod) -> None:
+        for daemon_set in self.lister(DaemonSet).list(pod.namespace):
+            if self.selectors.of(daemon_set.uid, daemon_set.spec).matches(pod.metadata.labels):
+                self._wake(daemon_set)
+
+    def _node_added(self, node: Node) -> None:
+        for daemon_set in self.lister(DaemonSet).list():
+            if should_run(daemon_set, node)[0]:
+                self._wake(daemon_set)
+
+    def _node_changed(self, old: Node, new: Node) -> None:
+        if old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints:
+            return
+        for daemon_set in self.lister(DaemonSet).list():
+            if should_run(daemon_set, old) != should_run(daemon_set, new):
+                self._wake(daemon_set)
+
+    def _node_gone(self, node: Node) -> None:
+        for daemon_set in self.lister(DaemonSet).list():
+            self._wake(daemon_set)
+
+    # What it does
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """One pass: history, pods, status."""
+        daemon_set = self.lister(DaemonSet).get(key)
+        if daemon_set is None or daemon_set.metadata.deletion_timestamp is not None:
+            return None
+        if daemon_set.spec.selector == LabelSelector():
+            words = "This daemon set is selecting all pods. A non-empty selector is required."
+            self.recorder.event(daemon_set, "Warning", "SelectingAll", words)
+            return None
+        store = RevisionStore(self.api, daemon_set, DAEMONSETS, hash_label=REVISION_LABEL)
+        selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
+        known = await store.claim(self.lister(ControllerRevision).list(daemon_set.namespace), selector)
+        present, collisions = await store.sync(known)
+        revision = present.metadata.labels.get(REVISION_LABEL, "")
+        may_act = self.expectations.satisfied(daemon_set.uid)
+        retry, error = await self._act(daemon_set, revision) if may_act else (None, None)
+        await self._report(daemon_set, revision, collisions, observed=may_act)
+        if error is not None:
+            raise error
+        if may_act:
+            old = [item for item in known if item.name != present.name]
+            limit = 10 if daemon_set.spec.revision_history_limit is None else daemon_set.spec.revision_history_limit
+            await store.delete(superfluous_history(old, self.pods_of(daemon_set), limit))
+        return Result(self._next_check(daemon_set, retry))
+
+    async def _claim(self, daemon_set: DaemonSet) -> Sequence[Pod]:
+        selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
+        manager = ControllerRefManager(self.client, daemon_set, DAEMONSETS, PODS, selector)
+        return await manager.claim(self.pods_of(daemon_set, orphans=True))
+
+    async def _act(self, daemon_set: DaemonSet, revision: str) -> tuple[float | None, ApiError | None]:
+        """Make and delete pods; when to look at failed ones again, and the first error."""
+        pods = by_node(await self._claim(daemon_set))
+        nodes, now = self.lister(Node).list(), self.now()
+        plan = plan_daemon_set(daemon_set, nodes, pods, revision, self._waits(daemon_set, pods), now)
+        for pod, node in plan.failed:
+            self._lengthen_backoff(daemon_set, node)
+            words = f"Found failed daemon pod {pod.namespace}/{pod.name} on node {node}, will try to kill it"
+            self.recorder.event(daemon_set, "Warning", "FailedDaemonPod", words)
+        for pod, node in plan.succeeded:
+            words = f"Found succeeded daemon pod {pod.namespace}/{pod.name} on node {node}, will try to delete it"
+            self.recorder.event(daemon_set, "Normal", "SucceededDaemonPod", words)
+        return plan.retry_seconds, await self._carry_out(daemon_set, plan, revision)
+
+    def _waits(self, daemon_set: DaemonSet, nodes: Iterable[str]) -> dict[str, float]:
+        """By node, how long a failed pod there still has to wait."""
+        generation, now = daemon_set.status.observed_generation, self.clock.monotonic()
+        known = {node: self._backoffs.get((daemon_set.uid, generation, node)) for node in nodes}
+        return {node: found[0] + found[1] - now for node, found in known.items() if found is not None}
+
+    def _lengthen_backoff(self, daemon_set: DaemonSet, node: str) -> None:
+        key = (daemon_set.uid, daemon_set.status.observed_generation, node)
+        length, _ = self._backoffs.get(key, (0.0, 0.0))
+        self._backoffs[key] = (next_backoff(length), self.clock.monotonic())
+
+    async def _carry_out(self, daemon_set: DaemonSet, plan: Plan, revision: str) -> ApiError | None:
+        if not plan.create and not plan.delete:
+            return None
+        self.expectations.expect_deletions_of(daemon_set.uid, [pod.uid for pod in plan.delete])
+        self.expectations.raise_expected(daemon_set.uid, creations=len(plan.create))
+        outcome = await slow_start_batch(
+            len(plan.create), lambda number: self._create_one(daemon_set, plan.create[number], revision)
+        )
+        self.expectations.lower_expected(daemon_set.uid, creations=len(plan.create) - outcome.successes)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._delete_one(daemon_set, pod)) for pod in plan.delete]
+        for error in outcome.errors:
+            if not isinstance(error, ApiError):
+                raise error
+            return error
+        return next(filter(None, (task.result() for task in tasks)), None)
+
+    async def _create_one(self, daemon_set: DaemonSet, node: str, revision: str) -> None:
+        try:
+            await self.pod_control.create(daemon_pod(daemon_set, node, revision), daemon_set)
+        except ApiError as error:
+            if not is_namespace_terminating(error):
+                raise
+            self.expectations.creation_observed(daemon_set.uid)
+
+    async def _delete_one(self, daemon_set: DaemonSet, pod: Pod) -> ApiError | None:
+        try:
+            await self.pod_control.delete(pod, daemon_set)
+        except ApiError as error:
+            self.expectations.deletion_of_observed(daemon_set.uid, pod.uid)
+            return None if isinstance(error, NotFound) else error
+        return None
+
+    async def _report(self, daemon_set: DaemonSet, revision: str, collisions: int, *, observed: bool) -> None:
+        status = daemon_set_status(
+            daemon_set,
+            self.lister(Node).list(),
+            by_node(self.pods_of(daemon_set)),
+            revision,
+            collisions,
+            self.now(),
+            observed=observed,
+        )
+        await self.write_status(DAEMONSETS, daemon_set, daemon_set.status, status)
+
+    def _next_check(self, daemon_set: DaemonSet, retry: float | None) -> float | None:
+        seconds = daemon_set.spec.min_ready_seconds
+        pods = self.pods_of(daemon_set) if seconds > 0 else ()
+        ready = seconds_until_next_available(pods, seconds, self.now()) if seconds > 0 else None
+        return min((wait for wait in (retry, ready) if wait is not None), default=None)
