@@ -21,7 +21,7 @@ _SYSTEM_FIELDS = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGrac
 
 def timestamp(moment: datetime) -> str:
     """A time as objects carry it: UTC, whole seconds."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.isoformat()[:19]}Z"
 
 
 def parse_timestamp(text: str) -> datetime:

@@ -230,6 +230,8 @@ class Store:
     def latest_all(self, resource: GroupResource, namespace: str = "") -> Iterator[Record]:
         """All objects as the write path sees them, in key order."""
         table = self._table(resource)
+        if not table.objects and not table.accepted:
+            return
         keys: Sequence[str] = table.range(namespace, "")
         if table.accepted:
             prefix = namespace + "/" if namespace else ""
