@@ -52,7 +52,7 @@ class ObjectLister(Lister[T]):
 
     def list(self, namespace: str | None = None) -> Sequence[T]:
         """All objects, or those of one namespace."""
-        if namespace is None:
+        if namespace is None or not self._objects:
             return self._objects
         return [each for each, place in zip(self._objects, self._namespaces, strict=True) if place == namespace]
 

@@ -87,6 +87,7 @@ class FilterColumns:
         self._changes = Changes()
         self._columns: list[StatusIndex | None] = [None] * len(self.steps)
         self._has_simple = any(step.simple for step in self.steps)
+        self._row_places = tuple(place for place, step in enumerate(self.steps) if step.reads is _ROW)
         self._reads_nodes = any(step.reads is Reads.NODES for step in self.steps)
         self.first: StatusIndex = np.zeros(0, dtype=np.uint16)
         self.passing: Mask = np.zeros(0, dtype=np.bool_)
@@ -107,7 +108,8 @@ class FilterColumns:
             return
         if len(self.first) != table.capacity:
             self._resize(table.capacity)
-        for place, step in enumerate(self.steps):
+        for place in range(len(self.steps)) if changes.node_rows is not None else self._row_places:
+            step = self.steps[place]
             rows = changes.concern(step.reads, table)
             if rows is None:
                 continue
@@ -168,7 +170,9 @@ class FilterColumns:
                 mine = column[rows]
                 first = mine if first is None else np.where(mine != 0, mine, first)
         if first is None:
-            passing = self._table.live[rows] if dead_possible else np.ones(len(self.passing[rows]), dtype=np.bool_)
+            if not dead_possible and self.passing[rows].all():
+                return
+            passing = self._table.live[rows]
             self.first[rows] = 0
         else:
             passing = first == 0

@@ -105,21 +105,21 @@ class ScoreColumns:
         """
         changes, table = self._changes, self._table
         rows: Rows | None = None
+        merged: TotalArray | None = None
         if changes.read(table):
             if len(self._sum) != table.capacity:
                 self._resize(table.capacity)
-            self._ask(changes, state, pod)
-            rows = changes.rows
+            merged = self._ask(changes, state, pod)
+            rows = asked = changes.rows
         if self._scaled:
             self._any_live = int(passing.argmax())
             rows = self._normalize(changes, state, pod, passing, rows)
         if rows is not None:
-            self._add_up(rows, usual)
+            self._add_up(rows, usual, merged if merged is not None and rows is asked else self._sum[rows])
         size = table.size
         return self._ranked[:size] if passing is usual else self._total[:size]
 
-    def _add_up(self, rows: Rows, usual: Mask) -> None:
-        total: TotalArray = self._sum[rows]
+    def _add_up(self, rows: Rows, usual: Mask, total: TotalArray) -> None:
         if self._node_sum is not None:
             total = total + self._node_sum[rows]
         same = 0
@@ -131,16 +131,19 @@ class ScoreColumns:
         if same:
             total = total + np.array(same, dtype=self._dtype)
         self._total[rows] = total
-        self._ranked[rows] = np.where(usual[rows], total, -1)
+        kept = usual[rows]
+        self._ranked[rows] = total if kept.all() else np.where(kept, total, -1)
 
     def _weighted(self, scores: ScoreArray, weight: int) -> TotalArray:
         narrow = scores.astype(self._dtype)
         return narrow if weight == 1 else narrow * self._dtype.type(weight)
 
-    def _ask(self, changes: Changes, state: CycleState, pod: Pod) -> None:
-        table = self._table
-        if changes.rows is not None and self._merged_rows:
-            self._sum[changes.rows] = self._ask_merged(self._merged_rows, changes.rows, state, pod)
+    def _ask(self, changes: Changes, state: CycleState, pod: Pod) -> TotalArray | None:
+        """Ask about the rows that changed; the new sums at `changes.rows`, if any plugin was asked about these."""
+        table, asked, merged = self._table, changes.rows, None
+        if asked is not None and self._merged_rows:
+            merged = self._ask_merged(self._merged_rows, asked, state, pod)
+            self._sum[asked] = merged
         if changes.node_rows is not None and self._merged_nodes:
             self._ask_nodes(changes, state, pod)
         for column in self._scaled:
@@ -152,16 +155,17 @@ class ScoreColumns:
                 continue
             column.raw[rows] = column.step.ask(state, pod, table, rows)
             column.note_constant(table)
+        return merged if changes.rows is asked else None
 
     def _ask_merged(self, steps: Sequence[ScoreStep], rows: Rows, state: CycleState, pod: Pod) -> TotalArray:
-        total: TotalArray | None = None
+        total: ScoreArray | None = None
         for step in steps:
             scores = step.ask(state, pod, self._table, rows)
             step.check(scores)
-            part = self._weighted(scores, step.weight)
+            part = scores if step.weight == 1 else scores * step.weight
             total = part if total is None else total + part
         assert total is not None
-        return total
+        return total.astype(self._dtype)
 
     def _ask_nodes(self, changes: Changes, state: CycleState, pod: Pod) -> None:
         only_static = all(step.reads is Reads.STATIC for step in self._merged_nodes)

@@ -7,7 +7,7 @@ from skysail.api.apps import ReplicaSet, StatefulSet
 from skysail.api.cluster import ReplicationController, Service
 from skysail.api.core import Pod
 from skysail.api.kinds import REPLICASETS, REPLICATION_CONTROLLERS, SERVICES, STATEFULSETS
-from skysail.api.labels import Selector
+from skysail.api.labels import EVERYTHING, Selector
 from skysail.api.meta import LabelSelector, OwnerReference
 from skysail.scheduler.framework.handle import Handle, Lister
 
@@ -23,12 +23,14 @@ class DefaultSelectors:
 
     def selector(self, pod: Pod) -> Selector:
         """All requirements together; an empty selector when nothing selects the pod."""
+        services, owner = self._services.list(pod.metadata.namespace), _controller_of(pod)
+        if not services and owner is None:
+            return EVERYTHING
         labels: dict[str, str] = {}
-        for service in self._services.list(pod.metadata.namespace):
+        for service in services:
             wanted = service.spec.selector
             if wanted and Selector.from_set(wanted).matches(pod.metadata.labels):
                 labels |= wanted
-        owner = _controller_of(pod)
         if owner is None:
             return Selector.from_set(labels)
         namespace, kind = pod.metadata.namespace, (owner.api_version, owner.kind)

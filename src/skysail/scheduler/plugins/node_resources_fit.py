@@ -39,10 +39,12 @@ class FitRequest:
         needs: Resource and amount above 0, in the order in which reasons are given: cpu, memory, ephemeral storage,
             then scalar resources by name; `pods` comes first and is always 1.
         amounts: (n_needs, 1) int64, the amounts alone.
+        lines: Where each resource stands in the table's matrices; lines never move.
     """
 
     needs: tuple[Need, ...]
     amounts: IntMatrix
+    lines: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class NodeResourcesFit:
             if amount and name not in CORE and not self._is_ignored(name)
         )
         amounts = np.array([amount for _, amount in needs], dtype=np.int64)[:, None]
-        state.write(FIT, FitRequest(tuple(needs), amounts))
+        lines = tuple(table.amounts.line(name) for name, _ in needs)
+        state.write(FIT, FitRequest(tuple(needs), amounts, lines))
         return SUCCESS, ALL_NODES
 
     def _is_ignored(self, name: str) -> bool:
@@ -109,12 +112,11 @@ class NodeResourcesFit:
         request = state.read(FIT)
         needs = request.needs
         if not isinstance(rows, slice):
-            lines = tuple([table.amounts.line(name) for name, _ in needs])
-            if not (table.amounts.gather(table.amounts.free, lines, rows) < request.amounts).any():
+            free = table.amounts.gather(table.amounts.free, request.lines, rows)
+            if not np.count_nonzero(free < request.amounts):
                 return ALL_PASS
         pattern: npt.NDArray[np.int64] | None = None
-        for place, (name, need) in enumerate(needs):
-            line = table.amounts.line(name)
+        for place, (line, (_, need)) in enumerate(zip(request.lines, needs, strict=True)):
             free = table.amounts.free[line][rows]
             if len(free) and free.min() < need:
                 found = self._shortage(table, line, rows, free, need, place)
