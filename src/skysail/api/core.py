@@ -34,6 +34,12 @@ class ContainerPort(Struct, frozen=True, gc=False):
     protocol: str = ""
 
 
+class ContainerRestartRule(Struct, frozen=True, gc=False):
+    """What happens when a container ends in a certain way; only the action matters here."""
+
+    action: str = ""
+
+
 class Container(Struct, frozen=True, gc=False):
     """One container of a pod: what scheduling and the hollow kubelet read of it."""
 
@@ -45,6 +51,7 @@ class Container(Struct, frozen=True, gc=False):
     ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
 class LocalObjectReference(Struct, frozen=True, gc=False):
@@ -181,6 +188,7 @@ class PodSpec(Struct, frozen=True, gc=False):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     host_network: bool = False
+    host_users: bool | None = None
     node_name: str = ""
     node_selector: Mapping[str, str] = {}
     overhead: Mapping[str, str] = {}
