@@ -13,7 +13,7 @@ PLUGINS = frozenset(
     {
         "SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity",
         "NodePorts", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultBinder",
-        "PodTopologySpread", "InterPodAffinity", "DefaultPreemption",
+        "PodTopologySpread", "InterPodAffinity", "DefaultPreemption", "NodeDeclaredFeatures",
     }
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from skysail.scheduler.plugins.default_bind import DefaultBinder
 from skysail.scheduler.plugins.image_locality import ImageLocality
 from skysail.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from skysail.scheduler.plugins.node_affinity import NodeAffinity
+from skysail.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from skysail.scheduler.plugins.node_name import NodeName
 from skysail.scheduler.plugins.node_ports import NodePorts
 from skysail.scheduler.plugins.node_resources_fit import NodeResourcesFit
@@ -35,6 +36,7 @@ REGISTRY: Mapping[str, PluginFactory] = MappingProxyType(
         "ImageLocality": ImageLocality,
         "InterPodAffinity": InterPodAffinity,
         "NodeAffinity": NodeAffinity,
+        "NodeDeclaredFeatures": NodeDeclaredFeatures,
         "NodeName": NodeName,
         "NodePorts": NodePorts,
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
