@@ -1,0 +1,241 @@
+"""A job and its tasks: a pod group with its pods, or a pod that stands alone.
+
+A task's way:
+
+    GATED --gates lifted--> PENDING --Allocate, commit--> BINDING --watch--> BOUND --deletion begins--> RELEASING
+                               |                            | bind failed: PENDING  | ends: SUCCEEDED, FAILED  | gone
+                               |--Pipeline, commit with a claim--> CLAIMED --victims gone--> BINDING
+
+Invariant: exactly the states in `HELD` (and RELEASING) stand in the ledger's `held` (`releasing`), CLAIMED in
+`claimed`; `skysail.batch.world` moves them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final
+
+from skysail.api.core import Pod
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.outcome import Outcome
+from skysail.batch.model.resources import PODS, ResourceVector
+from skysail.batch.model.slot import Slot
+from skysail.batch.model.specs import ALONE, Membership, PodGroupSpec
+from skysail.scheduler.cache.pod_info import PodInfo
+
+
+class TaskState(IntEnum):
+    """Where a task is on its way."""
+
+    GATED = 0
+    PENDING = 1
+    CLAIMED = 2
+    BINDING = 3
+    BOUND = 4
+    RELEASING = 5
+    SUCCEEDED = 6
+    FAILED = 7
+
+
+HELD: Final = frozenset({TaskState.BINDING, TaskState.BOUND})
+READY: Final = frozenset({TaskState.BINDING, TaskState.BOUND, TaskState.SUCCEEDED})
+ENDED: Final = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
+
+
+class Task:
+    """One pod, as a part of its job.
+
+    Attributes:
+        uid: The pod's.
+        info: The pod and what is derived of it.
+        job: Whose it is.
+        membership: What the pod says of itself.
+        sub_group: The sub-group it belongs to, or empty.
+        state: See above.
+        node: Where it is or shall be; empty while it waits.
+        request: What it asks for, `pods` included, zeros left out. Equal requests are one object.
+        charged: What the ledger holds for it, so that exactly this is taken back.
+        slot: The explicit slot it sits in.
+        started: Seconds at which it was bound.
+    """
+
+    __slots__ = (
+        "charged", "info", "job", "membership", "node", "request", "slot", "started", "state", "sub_group", "uid",
+    )  # fmt: skip
+
+    def __init__(self, info: PodInfo, job: "Job", membership: Membership = ALONE) -> None:
+        self.uid = info.key
+        self.info, self.job, self.membership = info, job, membership
+        self.sub_group = membership.sub_group
+        self.state = TaskState.PENDING
+        self.node = ""
+        self.request = request_of(info)
+        self.charged: ResourceVector | None = None
+        self.slot: Slot | None = None
+        self.started = 0.0
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+        return self.info.pod
+
+    @property
+    def role(self) -> str:
+        """Its role in the gang, or empty."""
+        return self.membership.role
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority."""
+        return self.info.pod.spec.priority or 0
+
+    @property
+    def key(self) -> str:
+        """`namespace/name` of the pod."""
+        return self.info.pod.key
+
+    @property
+    def order(self) -> tuple[int, float, str, str]:
+        """Its place among its job's tasks: priority, age, name, uid."""
+        created = self.info.pod.metadata.creation_timestamp
+        return -self.priority, created.timestamp() if created else 0.0, self.info.pod.name, self.uid
+
+    def __repr__(self) -> str:
+        return f"Task({self.key}, {self.state.name}, {self.node or '-'})"
+
+
+_requests: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+
+
+def request_of(info: PodInfo) -> Mapping[str, int]:
+    """What a pod asks for, `pods` included; equal requests are one object, so that they compare by identity."""
+    key = tuple(sorted((name, amount) for name, amount in info.requests.items() if amount))
+    known = _requests.get(key)
+    if known is None:
+        if len(_requests) > 4096:
+            _requests.clear()
+        known = _requests[key] = {**dict(key), PODS: 1}
+    return known
+
+
+class Job:
+    """One scheduling unit.
+
+    Attributes:
+        key: `namespace/name` of the group, or of the lone pod behind a mark (see `lone_key`).
+        spec: The group, or what stands for it; None while pods name a group that is not there.
+        uid: Of the group or the pod; the last word in every order.
+        tasks: By uid, in the order they came.
+        queue: The name of its queue, as resolved; may name a queue that is not there.
+        line: `namespace/name` of its JobQueue, or empty.
+        claim: What it was promised.
+        outcome: Why it waits; None when it does not.
+        first_seen: Seconds at which it first wanted to run.
+        passed_over: How many jobs passed it while it was blocked at the head of its line.
+        was_ready: Whether its minimum was ever met.
+        admitted: Seconds at which its minimum was last met.
+        attempts: How often it was tried.
+        is_lone: Whether it is a pod without a group.
+    """
+
+    __slots__ = (
+        "admitted", "attempts", "claim", "first_seen", "is_lone", "key", "line", "outcome", "passed_over", "queue",
+        "spec", "tasks", "uid", "was_ready",
+    )  # fmt: skip
+
+    def __init__(self, key: str, spec: PodGroupSpec | None, *, is_lone: bool = False, now: float = 0.0) -> None:
+        self.key, self.spec, self.is_lone = key, spec, is_lone
+        self.uid = spec.uid if spec is not None else ""
+        self.tasks: dict[str, Task] = {}
+        self.queue = self.line = ""
+        self.claim: Claim | None = None
+        self.outcome: Outcome | None = None
+        self.first_seen = now
+        self.passed_over = 0
+        self.was_ready = False
+        self.admitted = 0.0
+        self.attempts = 0
+
+    @property
+    def name(self) -> str:
+        """`namespace/name` as people know it."""
+        return self.spec.key if self.spec is not None else self.key
+
+    @property
+    def priority(self) -> int:
+        """Of its group, or the highest of its tasks."""
+        if self.spec is not None and self.spec.priority is not None:
+            return self.spec.priority
+        return max((task.priority for task in self.tasks.values()), default=0)
+
+    @property
+    def created(self) -> float:
+        """Seconds since 1970."""
+        return self.spec.created if self.spec is not None else self.first_seen
+
+    @property
+    def min_member(self) -> int:
+        """How many tasks it needs at least, of any role."""
+        return self.spec.min_member if self.spec is not None else 1
+
+    def in_state(self, *states: TaskState) -> list[Task]:
+        """Its tasks in one of these states, in the order they came."""
+        return [task for task in self.tasks.values() if task.state in states]
+
+    def pending(self) -> list[Task]:
+        """Tasks that wait for a place, in their order."""
+        return sorted(self.in_state(TaskState.PENDING), key=lambda task: task.order)
+
+    def is_waiting(self) -> bool:
+        """Whether any task wants a place it does not have."""
+        return any(task.state <= TaskState.CLAIMED for task in self.tasks.values())
+
+    def is_running(self) -> bool:
+        """Whether any task holds a node."""
+        return any(task.state in HELD for task in self.tasks.values())
+
+    def counts(self, states: Iterable[TaskState] = READY) -> "Counts":
+        """How many tasks are in these states, by role and sub-group."""
+        wanted = frozenset(states)
+        counts = Counts()
+        for task in self.tasks.values():
+            if task.state in wanted:
+                counts.add(task)
+        return counts
+
+    def __repr__(self) -> str:
+        return f"Job({self.key}, {len(self.tasks)} tasks)"
+
+
+class Counts:
+    """How many tasks of a job are ready, or would be.
+
+    Attributes:
+        total: All.
+        roles: By role.
+        sub_groups: By the sub-group they belong to themselves.
+    """
+
+    __slots__ = ("roles", "sub_groups", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.roles: Counter[str] = Counter()
+        self.sub_groups: Counter[str] = Counter()
+
+    def add(self, task: Task, number: int = 1) -> None:
+        """Count a task, or that many equal ones."""
+        self.total += number
+        self.roles[task.role] += number
+        self.sub_groups[task.sub_group] += number
+
+    def copy(self) -> "Counts":
+        """An independent count."""
+        counts = Counts()
+        counts.total, counts.roles, counts.sub_groups = self.total, self.roles.copy(), self.sub_groups.copy()
+        return counts
+
+
+def lone_key(pod: Pod) -> str:
+    """The key of a pod that is a job by itself."""
+    return f"pod:{pod.key}"

@@ -1,0 +1,94 @@
+"""Why a unit waits: the one record every waiting unit has after every cycle.
+
+The enum is closed. What is written to pods and pod groups, what `skysail why` prints and what wakes a sleeping job all
+come from this record, so that "asleep with no reason" cannot be said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+Number = int | str
+
+
+class OutcomeCode(StrEnum):
+    """What stands in the way. The value is the reason as written into conditions."""
+
+    POD_GROUP_MISSING = "PodGroupMissing"
+    MEMBERS_MISSING = "MembersMissing"
+    NOT_OURS = "NotOurs"
+    QUEUE_MISSING = "QueueMissing"
+    QUEUE_CLOSED = "QueueClosed"
+    NOT_HEAD = "NotHead"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    EXCEEDS_MAX = "ExceedsMax"
+    NOT_ENOUGH = "NotEnough"
+    NO_NODE = "NoNode"
+    NO_TOPOLOGY = "NoTopology"
+    NO_QUOTA_SLOT = "NoQuotaSlot"
+    VOLUMES_NOT_READY = "VolumesNotReady"
+    WAITING_VICTIMS = "WaitingVictims"
+    WAITING_QUOTA_BIND = "WaitingQuotaBind"
+    WAITING_GATE = "WaitingGate"
+    BACKOFF = "Backoff"
+    ENTITLEMENT_SCALED = "EntitlementScaled"
+    GANG_BROKEN = "GangBroken"
+    SCHEDULE_TIMEOUT = "ScheduleTimeout"
+    BIND_FAILED = "BindFailed"
+    INTERNAL_ERROR = "InternalError"
+    SCHEDULER_NOT_LEADER = "SchedulerNotLeader"
+
+
+class Event(StrEnum):
+    """What may wake a sleeping unit. Some are said of something: `told(Event.QUEUE_CHANGED, "team-a")`."""
+
+    POD_GONE = "PodGone"
+    NODE_ADDED = "NodeAdded"
+    NODE_CHANGED = "NodeChanged"
+    QUEUE_CHANGED = "QueueChanged"
+    QUEUE_USE_FELL = "QueueUseFell"
+    GROUP_CHANGED = "GroupChanged"
+    MEMBER_CHANGED = "MemberChanged"
+    LINE_MOVED = "LineMoved"
+    SLOT_CHANGED = "SlotChanged"
+    CLAIM_ENDED = "ClaimEnded"
+    VOLUME_CHANGED = "VolumeChanged"
+    TIME = "Time"
+
+
+def told(event: Event, about: str = "") -> str:
+    """The event's name as records and the index of sleepers hold it."""
+    return f"{event.value}/{about}" if about else event.value
+
+
+_NOTHING: Mapping[str, Number] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why a unit waits.
+
+    Attributes:
+        code: What stands in the way.
+        message: For people; begins with the essential figures.
+        numbers: Key figures: with the code they decide whether a status is written again.
+        since: Seconds on the world's clock; carried over while code and numbers stay.
+        next_events: What may change it; the unit sleeps until one of them (`told`).
+        detail: What else is known (a histogram of nodes, each plugin's answer); never decides about a write.
+    """
+
+    code: OutcomeCode
+    message: str
+    numbers: Mapping[str, Number] = _NOTHING
+    since: float = 0.0
+    next_events: tuple[str, ...] = ()
+    detail: Mapping[str, object] = field(default=MappingProxyType({}), compare=False)
+
+    def __bool__(self) -> bool:
+        """False: an outcome refuses, so that it may stand where a yes or no is wanted."""
+        return False
+
+    def says_the_same(self, other: "Outcome | None") -> bool:
+        """Whether code and key numbers are equal: then nothing needs to be written."""
+        return other is not None and self.code is other.code and self.numbers == other.numbers

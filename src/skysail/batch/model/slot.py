@@ -1,0 +1,93 @@
+"""A slot: a place of a certain size, scheduled by itself and then filled by tasks.
+
+    Pending --AllocateQuota--> Bound --idle too long, expired--> Releasing --> gone
+
+Implicit slots, one for a task whose queue's users define no Quota, are made and released with their task and have no
+object; they need no account of their own, so only explicit slots are `Slot`s.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from skysail.batch.model.resources import PODS
+from skysail.batch.model.specs import QuotaSpec
+
+SlotPhase = Literal["Pending", "Bound", "Releasing"]
+
+
+class Holder(Protocol):
+    """A task, as far as a slot knows it."""
+
+    uid: str
+    request: Mapping[str, int]
+
+
+class Slot:
+    """One slot of a Quota.
+
+    Attributes:
+        spec: The Quota.
+        index: Which of its slots.
+        phase: See above.
+        node: Where it is bound, or empty.
+        holders: Tasks in it, by uid.
+        used: What they take.
+        idle_since: Seconds at which its last holder left; None while it has one.
+        was_used: Whether it ever had a holder.
+    """
+
+    __slots__ = ("holders", "idle_since", "index", "node", "phase", "spec", "used", "was_used")
+
+    def __init__(self, spec: QuotaSpec, index: int, now: float) -> None:
+        self.spec, self.index = spec, index
+        self.phase: SlotPhase = "Pending"
+        self.node = ""
+        self.holders: dict[str, Holder] = {}
+        self.used: dict[str, int] = {}
+        self.idle_since: float | None = now
+        self.was_used = False
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, with the index where there are several."""
+        return f"{self.spec.key}-{self.index}" if self.spec.count > 1 else self.spec.key
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        """What it offers."""
+        return self.spec.resources
+
+    def has_room_for(self, request: Mapping[str, int]) -> bool:
+        """Whether a task fits beside its holders: only the resources the slot names count, and it must name them."""
+        size, used = self.spec.resources, self.used
+        return all(
+            resource in size and amount + used.get(resource, 0) <= size[resource]
+            for resource, amount in request.items()
+            if resource != PODS
+        )
+
+    def room_left(self) -> int:
+        """A measure of what is left, for the tightest fit: the sum of what its holders do not take."""
+        return sum(amount - self.used.get(resource, 0) for resource, amount in self.spec.resources.items())
+
+    def put(self, task: Holder) -> None:
+        """A task takes room in it."""
+        self.holders[task.uid] = task
+        self._count(task, 1)
+        self.idle_since = None
+        self.was_used = True
+
+    def take(self, task: Holder, now: float) -> None:
+        """A task leaves it."""
+        if self.holders.pop(task.uid, None) is not None:
+            self._count(task, -1)
+            if not self.holders:
+                self.idle_since = now
+
+    def _count(self, task: Holder, sign: int) -> None:
+        for resource, amount in task.request.items():
+            if resource != PODS:
+                self.used[resource] = self.used.get(resource, 0) + sign * amount
+
+    def __repr__(self) -> str:
+        return f"Slot({self.key}, {self.phase}, {self.node or '-'}, {len(self.holders)} holders)"
