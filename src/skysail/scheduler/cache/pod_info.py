@@ -52,6 +52,7 @@ class PodInfo:
     Attributes:
         pod: The API object.
         key: Its uid, the cache's key.
+        priority: 0 when none was set.
         requests: What placing it asks for (`cpu` in milli, the rest in units; zero entries kept).
         resources: What it adds to its node's account: requests as in-place resize leaves them, and the non-zero form.
         scoring: What NodeResourcesFit counts when it scores: containers only, in the non-zero form (upstream leaves out
@@ -70,6 +71,7 @@ class PodInfo:
         "pod",
         "preferred_affinity",
         "preferred_anti_affinity",
+        "priority",
         "request_key",
         "requests",
         "required_affinity",
@@ -82,6 +84,7 @@ class PodInfo:
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.key = pod.metadata.uid
+        self.priority = pod.spec.priority or 0
         self.resources, self.request_key = resources_of(pod)
         self.requests = self.resources.requests
         self.scoring = self.resources
@@ -123,7 +126,7 @@ class PodInfo:
     def bound_to(self, pod: Pod) -> "PodInfo":
         """The same derived values for a new version of the object that differs in nothing they depend on."""
         copy = PodInfo.__new__(PodInfo)
-        copy.pod, copy.key = pod, self.key
+        copy.pod, copy.key, copy.priority = pod, self.key, self.priority
         copy.requests, copy.resources, copy.scoring = self.requests, self.resources, self.scoring
         copy.request_key = self.request_key
         copy.host_ports, copy.claims, copy.terms_error = self.host_ports, self.claims, self.terms_error

@@ -40,6 +40,11 @@ class NodeStatuses(Mapping[str, Status]):
     def __len__(self) -> int:
         return int(np.count_nonzero(self.first))
 
+    def names_with_code(self, code: Code) -> list[str]:
+        """Names of the nodes refused with this code, in the order given."""
+        wanted = np.array([index > 0 and status.code is code for index, status in enumerate(self.statuses)])
+        return [self.names[int(place)] for place in np.flatnonzero(wanted[self.first])]
+
     def counts(self) -> list[tuple[Status, int]]:
         """Each distinct refusal that occurs, with the number of nodes that got it."""
         numbers = np.bincount(self.first, minlength=1)
@@ -84,9 +89,12 @@ class Diagnosis:
         extended = self.extender_statuses.get(node_name)
         return extended if extended is not None else self.node_statuses.get(node_name, self.absent_status)
 
-    def nodes_with_code(self, code: Code, all_nodes: Iterable[str]) -> Iterator[str]:
-        """Names of the nodes refused with this code, in the order of `all_nodes`."""
-        return (name for name in all_nodes if self.status_of(name).code is code)
+    def nodes_with_code(self, code: Code, all_nodes: Iterable[str]) -> list[str]:
+        """Names of the nodes refused with this code, in the order in which they were looked at, then of `all_nodes`."""
+        found = self.node_statuses.names_with_code(code)
+        if self.extender_statuses or self.absent_status.code is code:
+            return [name for name in all_nodes if self.status_of(name).code is code]
+        return found
 
     def reasons(self) -> Counter[str]:
         """How many nodes gave each reason."""

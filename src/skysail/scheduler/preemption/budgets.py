@@ -1,6 +1,6 @@
 """Which evictions would break a disruption budget."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from skysail.api.labels import Selector
 from skysail.api.policy import PodDisruptionBudget
@@ -8,13 +8,15 @@ from skysail.scheduler.cache.pod_info import PodInfo
 
 
 def split_by_budgets(
-    pods: Iterable[PodInfo], budgets: Sequence[PodDisruptionBudget]
+    pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
     """`(violating, others)`, both in the order given: evicting the pods in this order, who overdraws a budget?
 
     A pod that a budget already counts as disrupted costs it nothing. A budget with an empty selector, or one that
     cannot be read, concerns nobody.
     """
+    if not budgets:
+        return [], list(pods)
     rules = [(budget, selector) for budget in budgets if (selector := _selector(budget)) is not None]
     allowed = [budget.status.disruptions_allowed for budget, _ in rules]
     violating: list[PodInfo] = []

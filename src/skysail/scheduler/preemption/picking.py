@@ -6,7 +6,8 @@ Source: pkg/scheduler/framework/preemption/preemption.go `pickOneNodeForPreempti
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from skysail.scheduler.preemption.victims import Victims, priority_of, start_of
+from skysail.scheduler.cache.node_info import start_of
+from skysail.scheduler.preemption.victims import Victims, priority_of
 
 PRIORITY_FLOOR = 1 << 31
 """Added to every victim's priority, so that each victim costs something: fewer victims nearly always win."""

@@ -5,11 +5,10 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption `SelectVictimsOnNode`,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from skysail.api.core import Pod
 from skysail.api.policy import PodDisruptionBudget
-from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.node_info import NodeInfo, importance
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.cycle_state import CycleState
@@ -19,8 +18,6 @@ from skysail.scheduler.framework.status import SUCCESS, Status
 from skysail.scheduler.preemption.budgets import split_by_budgets
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
-NOT_STARTED = datetime.max.replace(tzinfo=UTC)
-"""The start of a pod that has not started: upstream takes the present, which is later than any start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +59,9 @@ def priority_of(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
-def start_of(pod: Pod) -> datetime:
-    """When a pod started."""
-    return pod.status.start_time or NOT_STARTED
-
-
-def importance(info: PodInfo) -> tuple[int, datetime]:
-    """Sorts the most important first: by priority, then by how long it runs."""
-    return -priority_of(info.pod), start_of(info.pod)
-
-
 def may_be_evicted(info: PodInfo, pod: Pod) -> bool:
     """Whether a pod is less important than the one that wants room."""
-    return priority_of(info.pod) < priority_of(pod)
+    return info.priority < priority_of(pod)
 
 
 def select_victims(search: Search, row: int) -> tuple[Victims | None, Status]:
