@@ -52,6 +52,13 @@ class Caller:
         assert response.status == 200, response.body
         return json.loads(response.body)
 
+    async def refused(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, str]:
+        """The status and the message of a request that must fail; a PATCH is a merge patch."""
+        headers = {"content-type": "application/merge-patch+json"} if method == "PATCH" else {}
+        response = await self.send(method, path, body, headers=headers, **query)
+        assert response.status >= 400, response.body
+        return response.status, json.loads(response.body)["message"]
+
     async def watch(self, path: str, **query: str) -> "Watch":
         """Open a watch."""
         response = await self.send("GET", path, watch="true", **query)

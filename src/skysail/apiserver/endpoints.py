@@ -15,6 +15,7 @@ import msgspec
 from skysail.api.errors import InvariantBroken
 from skysail.api.ports import Clock, Request, Response, User
 from skysail.api.raw import Raw
+from skysail.apiserver import lifecycle
 from skysail.apiserver.bodies import (
     decode_delete_options,
     decode_object,
@@ -195,6 +196,7 @@ class Endpoints:
     def _act(self, call: Call, action: Action, options: WriteOptions) -> Response:
         body_type = self._type_of(action.body_kind)
         obj = decode_object(call.request.body, call.content_type, body_type, options, call.warnings)
+        lifecycle.match_namespace(obj, call.target.resource, call.target.namespace)
         ctx = self.context(call, options)
         action.default(obj)
         if action.tracked:

@@ -88,7 +88,7 @@ def quota_resource_name(name: str, path: str) -> Errors:
     """Check a name in a ResourceQuota."""
     errors = resource_name(name, path)
     if "/" not in name and not is_standard_quota_name(name):
-        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+        errors.append(invalid(path, name, "must be a standard resource for quota"))
     return errors
 
 
