@@ -57,15 +57,20 @@ def gadgets(method: str, *args: Any) -> Any:
     return getattr(api, f"{method}_namespaced_custom_object")(GROUP, VERSION, "default", PLURAL, *args)
 
 
+def is_established() -> bool:
+    found = client.ApiextensionsV1Api().read_custom_resource_definition(f"{PLURAL}.{GROUP}")
+    return any(each.type == "Established" and each.status == "True" for each in found.status.conditions or ())
+
+
 async def until(condition: Any) -> None:
     async with asyncio.timeout(30):
-        while not await asyncio.to_thread(condition):
+        while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - another process changes it
             await asyncio.sleep(0.05)
 
 
 async def main() -> None:
     client.ApiextensionsV1Api().create_custom_resource_definition(DEFINITION)
-    await until(lambda: bool(gadgets("list")["items"] == []))
+    await until(is_established)
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         operator = kopf.operator(

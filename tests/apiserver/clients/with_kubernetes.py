@@ -19,10 +19,7 @@ binding = client.V1Binding(metadata=client.V1ObjectMeta(name="p1"), target=targe
 core.create_namespaced_binding("default", binding, _preload_content=False)
 assert core.read_namespaced_pod("p1", "default").spec.node_name == "n"
 core.delete_namespaced_pod("p1", "default", grace_period_seconds=0)
-try:
-    core.read_namespaced_pod("p1", "default")
-except client.ApiException as error:
-    assert error.status == 404
+assert core.list_namespaced_pod("default").items == []
 
 template = client.V1PodTemplateSpec(
     metadata=client.V1ObjectMeta(labels={"q": "r"}),
