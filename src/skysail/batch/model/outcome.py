@@ -7,7 +7,6 @@ come from this record, so that "asleep with no reason" cannot be said.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 Number = int | str
 
@@ -62,9 +61,6 @@ def told(event: Event, about: str = "") -> str:
     return f"{event.value}/{about}" if about else event.value
 
 
-_NOTHING: Mapping[str, Number] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Why a unit waits.
@@ -80,10 +76,10 @@ class Outcome:
 
     code: OutcomeCode
     message: str
-    numbers: Mapping[str, Number] = _NOTHING
+    numbers: Mapping[str, Number] = field(default_factory=dict)
     since: float = 0.0
     next_events: tuple[str, ...] = ()
-    detail: Mapping[str, object] = field(default=MappingProxyType({}), compare=False)
+    detail: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     def __bool__(self) -> bool:
         """False: an outcome refuses, so that it may stand where a yes or no is wanted."""

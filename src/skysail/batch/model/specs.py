@@ -8,15 +8,13 @@ A foreign object (Volcano, Kueue, KAI, ...) becomes the same records as ours. Ab
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from skysail.api.labels import Selector
 from skysail.batch.model.resources import FlavorResource
 
 ROOT: Final = "root"
-EMPTY: Mapping[str, int] = MappingProxyType({})
 
 QueueType = Literal["Quota", "Spot"]
 QueueState = Literal["Open", "Closed", "Closing"]
@@ -87,7 +85,7 @@ class QueueSpec:
     priority: int = 0
     weight: int = 1
     reclaimable: bool = True
-    figures: Mapping[FlavorResource, Figures] = MappingProxyType({})
+    figures: Mapping[FlavorResource, Figures] = field(default_factory=dict)
     flavors: tuple[str, ...] = ()
     dequeue: Dequeue = "traverse"
     backfill: Literal["None", "EASY"] = "None"
@@ -126,7 +124,7 @@ class FlavorSpec:
     """
 
     name: str
-    node_labels: Mapping[str, str] = MappingProxyType({})
+    node_labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +202,8 @@ class PodGroupSpec:
     queue: str = ""
     job_queue: str = ""
     min_member: int = 1
-    min_task_member: Mapping[str, int] = EMPTY
-    min_resources: Mapping[str, int] = EMPTY
+    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    min_resources: Mapping[str, int] = field(default_factory=dict)
     sub_groups: tuple[SubGroupSpec, ...] = ()
     priority: int | None = None
     bundle: str = ""
@@ -256,7 +254,7 @@ class QuotaSpec:
     resources: Mapping[str, int]
     uid: str = ""
     count: int = 1
-    node_selector: Mapping[str, str] = MappingProxyType({})
+    node_selector: Mapping[str, str] = field(default_factory=dict)
     owners: frozenset[str] = frozenset()
     owner_selector: Selector | None = None
     allocate_policy: Literal["Aligned", "Restricted"] = "Aligned"
@@ -264,7 +262,7 @@ class QuotaSpec:
     release: Literal["Idle", "OnJobFinish", "Never"] = "Never"
     release_after_seconds: float = 0.0
     expires: float | None = None
-    node: Mapping[int, str] = MappingProxyType({})
+    node: Mapping[int, str] = field(default_factory=dict)
     zone: str = ""
     created: float = 0.0
 
