@@ -13,6 +13,7 @@ from skysail.testing import Chaos, make_deployment
 from skysail.testing.cluster import Cluster
 
 SEEDS = range(int(os.environ.get("SOAK_SEEDS", "10")))
+CASCADES = ("Background", "Foreground", "Orphan")
 STORM = Chaos(
     refuse=0.05,
     lose_request=0.03,
@@ -36,7 +37,7 @@ async def storm(cluster):
     for _ in range(12):
         await cluster.advance(rng.random() * 100)
         name = f"app-{rng.randrange(4)}"
-        match rng.randrange(4):
+        match rng.randrange(7):
             case 0:
                 cluster.kill("controllers")
                 await cluster.restart("controllers")
@@ -49,7 +50,28 @@ async def storm(cluster):
                 image = {"name": "main", "image": f"registry.test/app:{rng.randrange(100)}"}
                 patch = {"spec": {"template": {"spec": {"containers": [image]}}}}
                 await cluster.client.patch(DEPLOYMENTS, name, "default", patch)
+            case 4:
+                cluster.stop_apiserver()
+                await cluster.advance(rng.random() * 60)
+                cluster.start_apiserver()
+            case 5:
+                with cluster.faults.partition():
+                    await cluster.advance(rng.random() * 60)
+            case 6:
+                await cluster.client.delete(DEPLOYMENTS, name, "default", propagation=rng.choice(CASCADES))
+                await cluster.advance(rng.random() * 60)
+                await recreate(cluster, name)
     cluster.faults.clear()
+
+
+async def recreate(cluster, name):
+    """A new deployment of that name, as soon as the old one is gone."""
+
+    async def is_gone():
+        return name not in [each.name for each in await cluster.list(Deployment)]
+
+    await cluster.wait_until(is_gone, timeout=3_600, what=f"{name} gone")
+    await cluster.create(make_deployment(name, replicas=cluster.rng.randrange(5)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -69,6 +91,7 @@ async def check(cluster):
     assert {pod.status.phase for pod in pods} <= {"Running"}
     owned = Counter(pod.metadata.owner_references[0].uid for pod in pods)
     sets = await cluster.list(ReplicaSet)
+    assert set(owned) <= {each.uid for each in sets}, "no pod outlives its set"
     for deployment in await cluster.list(Deployment):
         own = [each for each in sets if each.metadata.owner_references[0].uid == deployment.uid]
         assert sum(owned[each.uid] for each in own) == deployment.spec.replicas, deployment.name
