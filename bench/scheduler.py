@@ -23,12 +23,11 @@ from skysail.api.core import Container, Pod, PodSpec, ResourceRequirements
 from skysail.api.meta import LabelSelector, ObjectMeta
 from skysail.api.node import Node, NodeStatus
 from skysail.scheduler.algorithm import schedule_pod
-from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.scenario import build_framework, build_world, resolve_profiles
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+PARTS = 5
 Template = tuple[str, PodSpec]
 """The value of the label `app`, and the spec."""
 
@@ -87,7 +86,7 @@ class Cluster:
     def __init__(self, nodes: int) -> None:
         world = build_world((), {})
         self.framework = build_framework(resolve_profiles(None, world.gates)[0], world)
-        self.cache, self.snapshot, self.rng = ClusterCache(), Snapshot(), random.Random(0)
+        self.cache, self.snapshot, self.rng = world.cache, world.current, random.Random(0)
         self.number = 0
         for index in range(nodes):
             self.cache.add_node(make_node(index))
@@ -113,13 +112,16 @@ class Cluster:
 
 
 def rate(cluster: Cluster, templates: Sequence[Template], decisions: int, *, incremental: bool) -> float:
-    """Decisions a second."""
+    """Decisions a second: the best of five parts, as the machine may be busy with other things."""
     for index in range(len(templates) + 10):
         cluster.decide(templates[index % len(templates)], incremental=incremental)
-    start = time.process_time()
-    for index in range(decisions):
-        cluster.decide(templates[index % len(templates)], incremental=incremental)
-    return decisions / (time.process_time() - start)
+    part, best = decisions // PARTS, 0.0
+    for _ in range(PARTS):
+        start = time.process_time()
+        for index in range(part):
+            cluster.decide(templates[index % len(templates)], incremental=incremental)
+        best = max(best, part / (time.process_time() - start))
+    return best
 
 
 def carriers(nodes: int) -> Cluster:
@@ -128,6 +130,41 @@ def carriers(nodes: int) -> Cluster:
         [(f"other-{index}", with_preference(make_template(index), f"other-{index}")) for index in range(50)], 10_000
     )
     return cluster
+
+
+def preemption(nodes: int, pods_per_node: int = 30) -> tuple[float, float]:
+    """Seconds of CPU for the first preemption on a full cluster, and for the next ones."""
+    cluster = Cluster(nodes)
+    low = PodSpec(containers=make_template(0).containers, priority=0)
+    rows = list(cluster.snapshot.node_names)
+    big = ResourceRequirements(requests={"cpu": "2130m", "memory": "8Gi"})
+    spec = PodSpec(containers=(Container(name="c", image="x", resources=big),), priority=0)
+    for index in range(nodes * pods_per_node):
+        cluster.cache.assume(cluster.pod(("low", spec if index % 2 else low)), rows[index % nodes])
+    for name in rows:
+        cluster.cache.assume(cluster.pod(("filler", filler(cluster, name))), name)
+    cluster.cache.update_snapshot(cluster.snapshot)
+    wanted = PodSpec(containers=spec.containers, priority=100)
+    durations = []
+    for _ in range(10):
+        info = PodInfo(cluster.pod(("high", wanted)))
+        result = schedule_pod(cluster.framework, cluster.snapshot, info, cluster.rng)
+        assert result.diagnosis is not None
+        assert result.state is not None
+        start = time.process_time()
+        status, _ = cluster.framework.run_post_filter(result.state, info.pod, result.diagnosis)
+        durations.append(time.process_time() - start)
+        assert status.is_success, status
+    return durations[0], sum(durations[1:]) / (len(durations) - 1)
+
+
+def filler(cluster: Cluster, name: str) -> PodSpec:
+    """A pod that takes nearly all CPU that is left on a node."""
+    info = cluster.cache.node_info(name)
+    assert info is not None
+    left = info.allocatable["cpu"] - info.requested.get("cpu", 0) - 50
+    container = Container(name="c", image="x", resources=ResourceRequirements(requests={"cpu": f"{left}m"}))
+    return PodSpec(containers=(container,), priority=1000)
 
 
 def report(case: str, value: float) -> None:
@@ -153,6 +190,9 @@ def main() -> None:
         for case, make, templates in special:
             value = rate(make(nodes), templates, arguments.decisions, incremental=True)
             report(f"nodes={nodes} {case}", value)
+        first, following = preemption(nodes)
+        times = f"first {first * 1e3:.1f} ms, then {following * 1e3:.1f} ms"
+        print(f"scheduler nodes={nodes} pods={nodes * 30} preemption: {times}")
 
 
 if __name__ == "__main__":

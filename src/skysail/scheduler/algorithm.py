@@ -50,6 +50,9 @@ class SearchLimit:
     start: int = 0
 
 
+_NOTHING: Mask = np.zeros(0, dtype=np.bool_)
+
+
 @dataclass(slots=True)
 class Attempt:
     """One pod's attempt, as far as it got.
@@ -76,7 +79,7 @@ class Attempt:
     outcome: PreFilterOutcome
     filtered: Filtered | None = None
     rows: RowIndex | None = None
-    passing: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    passing: Mask = field(default_factory=lambda: _NOTHING)
     feasible: int = 0
     looked_at: int = 0
     refusals: dict[int, Status] = field(default_factory=dict)

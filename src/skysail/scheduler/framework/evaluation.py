@@ -195,8 +195,24 @@ class Scored:
     totals: ScoreArray
 
 
-def run_scores(steps: Iterable[ScoreStep], state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Scored:
+def run_scores(
+    steps: Iterable[ScoreStep],
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    rows: RowIndex,
+    *,
+    everything: bool = False,
+) -> Scored:
     """Ask every Score plugin that PreScore did not skip, normalise, weigh and add up.
+
+    Args:
+        steps: The plugins.
+        state: After PreScore.
+        pod: Under test.
+        table: The nodes.
+        rows: The feasible rows, in any order.
+        everything: Whether these are all rows of the table, ascending.
 
     Raises:
         PluginFailed: A plugin raised, failed, or scored out of range.
@@ -209,13 +225,16 @@ def run_scores(steps: Iterable[ScoreStep], state: CycleState, pod: Pod, table: N
         if step.name in state.skip_score_plugins:
             continue
         if whole and not step.simple and step.reads is not Reads.GLOBAL:
-            raw = step.ask(state, pod, table, table.all_rows)[rows]
+            raw = step.ask(state, pod, table, table.all_rows)
+            raw = raw if everything else raw[rows]
         else:
             raw = step.ask(state, pod, table, rows)
-        low, high = (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
-        normalized = step.normalize(state, raw, low, high)
+        normalized = raw
+        if step.normalizes:
+            low, high = (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+            normalized = step.normalize(state, raw, low, high)
         step.check(normalized)
-        totals += step.weight * normalized
+        totals += normalized if step.weight == 1 else step.weight * normalized
         scores.append(PluginScores(step.name, step.weight, raw, normalized))
     return Scored(tuple(scores), totals)
 
@@ -266,7 +285,12 @@ class PlainEvaluator:
     def totals(self, passing: Mask) -> TotalArray:
         """Run PreScore and Score for the passing rows."""
         rows = np.flatnonzero(passing)
-        scored = score_rows(self._framework, self.state, self._pod, self._table, rows)
+        everything = len(rows) == self._table.size
+        framework, state, pod, table = self._framework, self.state, self._pod, self._table
+        run_pre_score(framework.pre_score, state, pod, table, rows)
+        scored = run_scores(framework.scores, state, pod, table, rows, everything=everything)
+        if everything:
+            return scored.totals
         totals: TotalArray = np.full(len(passing), -1, dtype=np.int64)
         totals[rows] = scored.totals
         return totals

@@ -170,7 +170,8 @@ class FilterColumns:
                 mine = column[rows]
                 first = mine if first is None else np.where(mine != 0, mine, first)
         if first is None:
-            if not dead_possible and self.passing[rows].all():
+            kept = self.passing[rows]
+            if not dead_possible and np.count_nonzero(kept) == len(kept):
                 return
             passing = self._table.live[rows]
             self.first[rows] = 0

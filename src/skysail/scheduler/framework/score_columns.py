@@ -132,7 +132,7 @@ class ScoreColumns:
             total = total + np.array(same, dtype=self._dtype)
         self._total[rows] = total
         kept = usual[rows]
-        self._ranked[rows] = total if kept.all() else np.where(kept, total, -1)
+        self._ranked[rows] = total if np.count_nonzero(kept) == len(kept) else np.where(kept, total, -1)
 
     def _weighted(self, scores: ScoreArray, weight: int) -> TotalArray:
         narrow = scores.astype(self._dtype)

@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go, v1.36.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from skysail.api.core import Pod
 from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, RowIndex, Rows
-from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import MAX_NODE_SCORE, Reads, ScoreArray, zero_scores
@@ -31,12 +30,14 @@ class BalanceNeeds:
     """What Score counts.
 
     Attributes:
-        resources: Names of the counted resources.
+        lines: Of the counted resources, in the table's matrices; lines never move.
         needs: (n_resources, 1) int64, what the pod adds to each.
+        margin: What the nodes' balance at the moment leaves.
     """
 
-    resources: tuple[str, ...]
+    lines: tuple[int, ...]
     needs: IntMatrix
+    margin: "MarginNow"
 
 
 NEEDS = StateKey[BalanceNeeds]("PreScoreNodeResourcesBalancedAllocation")
@@ -69,34 +70,34 @@ class NodeResourcesBalancedAllocation:
         if not any(needs):
             return SKIP
         counted = counted_resources(self._resources, needs)
-        names = tuple(self._resources[index].name for index in counted)
+        lines = tuple(table.amounts.line(self._resources[index].name) for index in counted)
         counted_needs = np.array([needs[index] for index in counted], dtype=np.int64)[:, None]
-        state.write(NEEDS, BalanceNeeds(names, counted_needs))
+        margin = table.remember(("balance", lines), lambda: MarginNow(lines))
+        state.write(NEEDS, BalanceNeeds(lines, counted_needs, margin))
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
         """0..100; never asked for scratch rows."""
         wanted = state.read(NEEDS)
-        after = balance(table, rows, wanted.resources, wanted.needs)
+        after = balance(table, rows, wanted.lines, wanted.needs)
         if not self.compares:
             return after
-        after += _margin_now(table, wanted.resources)[rows]
+        after += wanted.margin.refreshed(table)[rows]
         after >>= 1
         after += HALF
         return after
 
 
-def balance(table: NodeTable, rows: Rows, resources: Sequence[str], needs: IntMatrix | None) -> ScoreArray:
+def balance(table: NodeTable, rows: Rows, lines: tuple[int, ...], needs: IntMatrix | None) -> ScoreArray:
     """(n_rows,) int64: (1 - standard deviation of the used shares) x 100.
 
     Args:
         table: The nodes.
         rows: Which.
-        resources: Whose shares.
+        lines: Whose shares: the resources' lines in the table's matrices.
         needs: (n_resources, 1) int64, what a pod would add; None is nothing.
     """
     amounts = table.amounts
-    lines = tuple([amounts.line(name) for name in resources])
     if not lines:
         return zero_scores(rows) + MAX_NODE_SCORE
     requested = amounts.gather(amounts.requested, lines, rows)
@@ -142,44 +143,41 @@ def _half_difference(shares: Fractions, counts: npt.NDArray[np.bool_]) -> Fracti
     return difference
 
 
-class _MarginNow:
+class MarginNow:
     """50 minus the balance of each node at the moment: the same for every pod, so kept beside the table."""
 
-    __slots__ = ("position", "values")
+    __slots__ = ("_lines", "_position", "_values")
 
-    def __init__(self, capacity: int) -> None:
-        self.values: IntColumn = np.zeros(capacity, dtype=np.int64)
-        self.position = -1
+    def __init__(self, lines: tuple[int, ...]) -> None:
+        self._lines = lines
+        self._values: IntColumn = np.zeros(0, dtype=np.int64)
+        self._position = -1
+
+    def refreshed(self, table: NodeTable) -> IntColumn:
+        """(capacity,) int64, up to date."""
+        end = table.log.end
+        if self._position == end and len(self._values) == table.capacity:
+            return self._values
+        changed = table.log.since(self._position)
+        if changed is None or len(changed) > table.size // 4 or len(self._values) != table.capacity:
+            self._values = np.zeros(table.capacity, dtype=np.int64)
+            self._values[: table.size] = HALF - balance(table, table.all_rows, self._lines, None)
+        elif len(changed) <= FEW and len(self._lines) == 2:
+            for row in changed:
+                self._values[row] = HALF - _balance_of(table, row, *self._lines)
+        else:
+            rows = np.array(changed, dtype=np.intp)
+            self._values[rows] = HALF - balance(table, rows, self._lines, None)
+        self._position = end
+        return self._values
 
 
-def _margin_now(table: NodeTable, resources: tuple[str, ...]) -> IntColumn:
-    key = ("balance", resources)
-    kept = table.memo.get(key)
-    if not isinstance(kept, _MarginNow) or len(kept.values) != table.capacity:
-        kept = table.memo[key] = _MarginNow(table.capacity)
-    if kept.position == table.log.end:
-        return kept.values
-    changed = table.log.since(kept.position)
-    if changed is None or len(changed) > table.size // 4:
-        kept.values[: table.size] = HALF - balance(table, table.all_rows, resources, None)
-    elif len(changed) <= FEW and len(resources) == 2:
-        for row in changed:
-            kept.values[row] = HALF - _balance_of(table.infos[row], *resources)
-    else:
-        rows = np.array(changed, dtype=np.intp)
-        kept.values[rows] = HALF - balance(table, rows, resources, None)
-    kept.position = table.log.end
-    return kept.values
-
-
-def _balance_of(node: NodeInfo | None, first: str, second: str) -> int:
-    """`balance` of one node and two resources, number by number: for a handful of rows quicker than arrays."""
-    if node is None:
-        return 0
-    shares = []
-    for name in (first, second):
-        offered = node.allocatable.get(name, 0)
-        if offered:
-            shares.append(min(float(node.requested.get(name, 0)) / float(offered), 1.0))
-    deviation = abs(shares[0] - shares[1]) * 0.5 if len(shares) == 2 else 0.0
-    return int((1 - deviation) * MAX_NODE_SCORE)
+def _balance_of(table: NodeTable, row: int, first: int, second: int) -> int:
+    """`balance` of one row and two resources, number by number: for a handful of rows quicker than arrays."""
+    requested, allocatable = table.amounts.requested, table.amounts.allocatable
+    one, two = int(allocatable[first, row]), int(allocatable[second, row])
+    if not one or not two:
+        return MAX_NODE_SCORE
+    share = min(float(requested[first, row]) / float(one), 1.0)
+    other = min(float(requested[second, row]) / float(two), 1.0)
+    return int((1 - abs(share - other) * 0.5) * MAX_NODE_SCORE)

@@ -23,7 +23,8 @@ class DefaultSelectors:
 
     def selector(self, pod: Pod) -> Selector:
         """All requirements together; an empty selector when nothing selects the pod."""
-        services, owner = self._services.list(pod.metadata.namespace), _controller_of(pod)
+        services = self._services.list(pod.metadata.namespace)
+        owner = _controller_of(pod) if pod.metadata.owner_references else None
         if not services and owner is None:
             return EVERYTHING
         labels: dict[str, str] = {}

@@ -52,12 +52,12 @@ class FitScoring:
     """What Score counts.
 
     Attributes:
-        resources: Names of the counted resources.
+        lines: Of the counted resources, in the table's matrices; lines never move.
         needs: (n_resources, 1) int64, what the pod adds to each.
         scorer: The function for exactly these.
     """
 
-    resources: tuple[str, ...]
+    lines: tuple[int, ...]
     needs: IntMatrix
     scorer: Scorer
 
@@ -182,18 +182,17 @@ class NodeResourcesFit:
             scorer = self._scorers[tuple(counted)] = make_scorer(
                 msgspec.structs.replace(self._strategy, resources=part)
             )
-        names = tuple(specs[index].name for index in counted)
+        lines = tuple(table.amounts.line(specs[index].name) for index in counted)
         counted_needs = np.array([needs[index] for index in counted], dtype=np.int64)[:, None]
-        state.write(SCORING, FitScoring(names, counted_needs, scorer))
+        state.write(SCORING, FitScoring(lines, counted_needs, scorer))
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
         """0..100 by the strategy, with the pod counted in."""
         scoring = state.read(SCORING)
-        if not scoring.resources:
+        amounts, lines = table.amounts, scoring.lines
+        if not lines:
             return zero_scores(rows)
-        amounts = table.amounts
-        lines = tuple([amounts.line(name) for name in scoring.resources])
         requested = amounts.gather(amounts.nonzero, lines, rows) + scoring.needs
         return scoring.scorer(requested, amounts.offered(lines, rows), amounts.has_zero(lines, table.size))
 

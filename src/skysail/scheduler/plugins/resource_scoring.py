@@ -18,6 +18,9 @@ from skysail.scheduler.plugins.args import ResourceSpec, ScoringStrategy, Utiliz
 Scorer = Callable[[IntMatrix, IntMatrix, bool], ScoreArray]
 """`(requested, allocatable, may_be_zero)`; `requested` may be overwritten; the flag: some allocatable may be 0."""
 
+MANY_ROWS = 512
+EXACT_BELOW = 2**53 // MAX_NODE_SCORE
+
 MAX_CUSTOM_SCORE = 10
 """The highest score of a shape point."""
 
@@ -32,18 +35,27 @@ def make_scorer(strategy: ScoringStrategy) -> Scorer:
 
 
 def _least(requested: IntMatrix, allocatable: IntMatrix) -> IntMatrix:
-    score = np.subtract(allocatable, requested, out=requested)
-    np.maximum(score, 0, out=score)
-    score *= MAX_NODE_SCORE
-    score //= allocatable
-    return score
+    free = np.subtract(allocatable, requested, out=requested)
+    np.maximum(free, 0, out=free)
+    return _percent(free, allocatable)
 
 
 def _most(requested: IntMatrix, allocatable: IntMatrix) -> IntMatrix:
-    score = np.minimum(requested, allocatable, out=requested)
-    score *= MAX_NODE_SCORE
-    score //= allocatable
-    return score
+    return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
+
+
+def _percent(part: IntMatrix, whole: IntMatrix) -> IntMatrix:
+    """`part * 100 // whole` for 0 <= part <= whole and whole > 0; `part` is overwritten.
+
+    Over many rows a division of floats is quicker. It is exact while whole * 100 fits into 53 bits: then a quotient
+    just below an integer is further from it than a rounding error.
+    """
+    part *= MAX_NODE_SCORE
+    if part.shape[1] < MANY_ROWS or int(whole.max()) >= EXACT_BELOW:
+        part //= whole
+        return part
+    percent: IntMatrix = (part / whole).astype(np.int64)
+    return percent
 
 
 def _by_share(weights: IntMatrix, one: Callable[[IntMatrix, IntMatrix], IntMatrix]) -> Scorer:
