@@ -1,10 +1,12 @@
 """What the default admission plugins do to requests."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from skysail.api.ports import Request, User
 from skysail.simulator.clock import LoopClock, run_virtual
 from tests.apiserver.calls import PODS, Caller, serving
 
@@ -173,3 +175,38 @@ def test_service_accounts_are_mounted_when_asked_for() -> None:
         assert "volumes" not in spec
 
     virtual(test, **{"enable-service-account-admission": "true"})
+
+
+def test_nobody_grants_what_they_may_not_do() -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    roles, bindings = (f"{rbac}/namespaces/default/{kind}" for kind in ("roles", "rolebindings"))
+    look = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
+    edit = {"verbs": ["create", "update"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"]}
+    alice = User("alice", groups=("devs",))
+
+    async def test(caller: Caller) -> None:
+        async def as_alice(path: str, body: Raw) -> tuple[int, str]:
+            response = await caller.server.handle(Request("POST", path, (), {}, json.dumps(body).encode()), alice)
+            return response.status, json.loads(response.body).get("message", "")
+
+        await caller.post(f"{rbac}/clusterroles", {"metadata": {"name": "author"}, "rules": [look, edit]})
+        await caller.post(f"{rbac}/clusterroles", {"metadata": {"name": "all"}, "rules": [{**look, "verbs": ["*"]}]})
+        subject = {"kind": "Group", "name": "devs"}
+        binding = {"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "author"}}
+        await caller.post(bindings, {**binding, "subjects": [subject]})
+        assert (await as_alice(roles, {"metadata": {"name": "r"}, "rules": [look]}))[0] == 201
+        more = {**look, "verbs": ["get", "watch", "delete"]}
+        status, message = await as_alice(roles, {"metadata": {"name": "s"}, "rules": [more]})
+        assert (status, message) == (
+            403,
+            'roles.rbac.authorization.k8s.io "s" is forbidden: user "alice" (groups=["devs"]) is attempting to grant '
+            'RBAC permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}',
+        )
+        given = {"metadata": {"name": "c"}, "roleRef": {"kind": "ClusterRole", "name": "all"}}
+        assert (await as_alice(bindings, given))[0] == 403
+        given["roleRef"] = {"kind": "ClusterRole", "name": "author"}
+        assert (await as_alice(bindings, given))[0] == 201
+        given = {"metadata": {"name": "d"}, "roleRef": {"kind": "Role", "name": "none"}}
+        assert (await as_alice(bindings, given))[0] == 404
+
+    virtual(test, **{"authorization-mode": "RBAC"})

@@ -55,7 +55,9 @@ def test_a_resize_changes_resources_and_nothing_else() -> None:
         resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}
         spec = {"containers": [{**CONTAINER, "resources": resources}]}
         await caller.post(PODS, {"metadata": {"name": "p"}, "spec": spec})
-        body = {"spec": {"containers": [{"name": "c", "image": "other:1", "resources": {"requests": {"cpu": "150m"}}}]}}
+        body: Raw = {
+            "spec": {"containers": [{"name": "c", "image": "other:1", "resources": {"requests": {"cpu": "150m"}}}]}
+        }
         strategic = {"content-type": "application/strategic-merge-patch+json"}
         response = await caller.send("PATCH", f"{PODS}/p/resize", body, headers=strategic)
         assert response.status == 200, response.body
@@ -108,7 +110,7 @@ def test_a_namespace_goes_when_its_own_finalizer_is_taken_off() -> None:
 def test_a_binding_of_the_old_kind_works_too() -> None:
     async def test(caller: Caller) -> None:
         await caller.post(PODS, pod("p"))
-        body = {"metadata": {"name": "p", "labels": {"x": "y"}}, "target": {"kind": "Node", "name": "n"}}
+        body: Raw = {"metadata": {"name": "p", "labels": {"x": "y"}}, "target": {"kind": "Node", "name": "n"}}
         await caller.post("/api/v1/namespaces/default/bindings", body)
         bound = await caller.get(f"{PODS}/p")
         assert (bound["spec"]["nodeName"], bound["metadata"]["labels"]) == ("n", {"x": "y"})
@@ -228,3 +230,30 @@ def test_a_token_review_knows_the_servers_tokens_only() -> None:
         assert (await caller.refused("POST", reviews, {"spec": {}}))[0] == 400
 
     virtual(test, tokens={"t": User("bob", groups=("g",))})
+
+
+def test_a_certificate_is_asked_for_approved_and_signed() -> None:
+    async def test(caller: Caller) -> None:
+        requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+        def pem(kind: str) -> str:
+            return base64.b64encode(f"-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n".encode()).decode()
+
+        spec = {"request": pem("CERTIFICATE REQUEST"), "signerName": "a.b/c", "usages": ["client auth"]}
+        made = await caller.post(requests, {"metadata": {"name": "r"}, "spec": {**spec, "username": "forged"}})
+        assert made["spec"]["username"] == "admin"
+        approved = {"type": "Approved", "status": "True", "reason": "r", "message": "m"}
+        status, message = await caller.refused("PATCH", f"{requests}/r/status", {"status": {"conditions": [approved]}})
+        assert (status, 'updates may not add a condition of type "Approved"' in message) == (422, True)
+        await caller.merge(f"{requests}/r/approval", {"status": {"conditions": [approved]}})
+        made = await caller.merge(f"{requests}/r/status", {"status": {"certificate": pem("CERTIFICATE")}})
+        assert made["status"]["conditions"][0]["lastUpdateTime"]
+        status, message = await caller.refused("PATCH", f"{requests}/r/approval", {"status": {"conditions": None}})
+        assert (status, 'updates may not remove a condition of type "Approved"' in message) == (422, True)
+        bad = {"metadata": {"name": "s"}, "spec": {**spec, "request": pem("CERTIFICATE"), "signerName": "x"}}
+        status, message = await caller.refused("POST", requests, bad)
+        assert status == 422
+        assert "PEM block type must be CERTIFICATE REQUEST" in message
+        assert "must be a fully qualified domain and path of the form 'example.com/signer-name'" in message
+
+    virtual(test)

@@ -9,7 +9,16 @@ Source: pkg/kubeapiserver/options/plugins.go, v1.36.
 from collections.abc import Callable
 
 from skysail.api.raw import Raw
-from skysail.apiserver.admission import limit_ranger, namespaces, nodes, pods, quota, service_accounts, storage
+from skysail.apiserver.admission import (
+    escalation,
+    limit_ranger,
+    namespaces,
+    nodes,
+    pods,
+    quota,
+    service_accounts,
+    storage,
+)
 from skysail.apiserver.admission.attributes import Attributes
 from skysail.apiserver.contract import Operation, RequestContext, ResourceInfo
 
@@ -29,6 +38,10 @@ _MUTATING: dict[tuple[str, str], tuple[Plugin, ...]] = {
     ("", "persistentvolumes"): (storage.protect,),
     ("", "persistentvolumeclaims"): (storage.protect, storage.default_class),
     ("networking.k8s.io", "ingresses"): (storage.default_ingress_class,),
+    ("rbac.authorization.k8s.io", "roles"): (escalation.check_role,),
+    ("rbac.authorization.k8s.io", "clusterroles"): (escalation.check_role,),
+    ("rbac.authorization.k8s.io", "rolebindings"): (escalation.check_binding,),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): (escalation.check_binding,),
 }
 _VALIDATING: dict[tuple[str, str], tuple[Plugin, ...]] = {
     ("", "pods"): (limit_ranger.enforce,),

@@ -103,3 +103,23 @@ class PriorityClassStrategy(GenericStrategy):
     def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
         """Generation 1."""
         obj["metadata"]["generation"] = 1
+
+
+class SigningRequestStrategy(GenericStrategy):
+    """Notes who asks; the request itself never changes."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Undecided, on behalf of the user who asks."""
+        super().prepare_create(obj, ctx)
+        spec, user = obj.setdefault("spec", {}), ctx.user
+        extra = {key: list(values) for key, values in user.extra.items()}
+        for key, value in (("username", user.name), ("uid", user.uid), ("groups", list(user.groups)), ("extra", extra)):
+            if value:
+                spec[key] = value
+            else:
+                spec.pop(key, None)
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Only metadata may change here."""
+        super().prepare_update(new, old, ctx)
+        keep(new, old, "spec")

@@ -11,6 +11,7 @@ from skysail.apiserver.strategies.autoscalers import AutoscalerStrategy
 from skysail.apiserver.strategies.cluster import (
     EndpointSliceStrategy,
     PriorityClassStrategy,
+    SigningRequestStrategy,
 )
 from skysail.apiserver.strategies.core_rows import CORE
 from skysail.apiserver.strategies.defaults import groups
@@ -20,12 +21,14 @@ from skysail.apiserver.strategies.workload_rows import APPS, BATCH
 from skysail.apiserver.validation import (
     autoscalers,
     budgets,
+    certificates,
     endpoints,
     events,
     leases,
     network,
     priorities,
     rbac,
+    runtime_classes,
     storage,
 )
 from skysail.apiserver.validation.names import config_key, path_segment
@@ -223,7 +226,14 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
     ),
     ("networking.k8s.io", "servicecidrs"): GenericStrategy(Rules(status=True, defaults=groups.with_status)),
     ("node.k8s.io", "runtimeclasses"): GenericStrategy(
-        Rules(create_on_update=True, unconditional_update=False, defaults=groups.runtime_class)
+        Rules(
+            create_on_update=True,
+            unconditional_update=False,
+            defaults=groups.runtime_class,
+            validate=runtime_classes.runtime_class,
+            validate_update=runtime_classes.runtime_class_update,
+            revalidate=False,
+        )
     ),
     ("resource.k8s.io", "resourceclaims"): GenericStrategy(
         Rules(status=True, returns_deleted=True, defaults=groups.resource_claim)
@@ -245,8 +255,16 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
         Rules(status=True, generation=SPEC, returns_deleted=True, defaults=groups.with_status)
     ),
     ("resource.k8s.io", "resourcepoolstatusrequests"): GenericStrategy(Rules(status=True, returns_deleted=True)),
-    ("certificates.k8s.io", "certificatesigningrequests"): GenericStrategy(
-        Rules(status=True, defaults=groups.with_status, fields={"spec.signerName": ("spec", "signerName")})
+    ("certificates.k8s.io", "certificatesigningrequests"): SigningRequestStrategy(
+        Rules(
+            name_check=certificates.any_name,
+            status=True,
+            defaults=groups.with_status,
+            validate=certificates.signing_request,
+            validate_update=certificates.signing_request_update,
+            revalidate=False,
+            fields={"spec.signerName": ("spec", "signerName")},
+        )
     ),
     ("certificates.k8s.io", "clustertrustbundles"): GenericStrategy(
         Rules(name_check=path_segment, unconditional_update=False, fields={"spec.signerName": ("spec", "signerName")})

@@ -9,7 +9,8 @@ from skysail.api.raw import Raw
 from skysail.apiserver.contract import FieldError, RequestContext
 from skysail.apiserver.strategies.generic import keep
 from skysail.apiserver.subresources.pod_conditions import timestamp
-from skysail.apiserver.subresources.status import READ_WRITE
+from skysail.apiserver.subresources.status import READ_WRITE, StatusView
+from skysail.apiserver.validation.certificates import signing_request_approval_update
 from skysail.apiserver.validation.namespaces import finalizer
 
 _DECISIONS = ("Approved", "Denied")
@@ -41,6 +42,21 @@ class FinalizeView:
         ]
 
 
+def _with_times(body: Raw, parent: Raw, ctx: RequestContext) -> list[Raw]:
+    """The body's conditions, those without times given some."""
+    conditions: list[Raw] = (body.get("status") or {}).get("conditions") or []
+    now = timestamp(ctx.now)
+    known = {item.get("type"): item for item in (parent.get("status") or {}).get("conditions") or ()}
+    for condition in conditions:
+        before = known.get(condition.get("type"), {})
+        if not condition.get("lastUpdateTime"):
+            condition["lastUpdateTime"] = now
+        if not condition.get("lastTransitionTime"):
+            unchanged = before.get("status") == condition.get("status")
+            condition["lastTransitionTime"] = before.get("lastTransitionTime") if unchanged else now
+    return conditions
+
+
 class ApprovalView:
     """Approves or denies a certificate signing request."""
 
@@ -53,16 +69,7 @@ class ApprovalView:
 
     def write(self, body: Raw, parent: Raw, ctx: RequestContext) -> Raw:
         """The stored request with the body's conditions; the rest of the status stays."""
-        conditions = (body.get("status") or {}).get("conditions") or []
-        now = timestamp(ctx.now)
-        known = {item.get("type"): item for item in (parent.get("status") or {}).get("conditions") or ()}
-        for condition in conditions:
-            before = known.get(condition.get("type"), {})
-            if not condition.get("lastUpdateTime"):
-                condition["lastUpdateTime"] = now
-            if not condition.get("lastTransitionTime"):
-                unchanged = before.get("status") == condition.get("status")
-                condition["lastTransitionTime"] = before.get("lastTransitionTime") if unchanged else now
+        conditions = _with_times(body, parent, ctx)
         keep(body, parent, "spec")
         status = dict(parent.get("status") or {})
         if conditions:
@@ -73,5 +80,19 @@ class ApprovalView:
         return body
 
     def validate(self, body: Raw, new: Raw, old: Raw, ctx: RequestContext) -> Sequence[FieldError]:
-        """Nothing more than the generic rules."""
-        return ()
+        """A decision stays a decision."""
+        return signing_request_approval_update(new, old)
+
+
+class SigningStatusView(StatusView):
+    """What a signer reports: the certificate, or that it failed."""
+
+    def write(self, body: Raw, parent: Raw, ctx: RequestContext) -> Raw:
+        """As usual; decisions that were made are put back as they were."""
+        body = super().write(body, parent, ctx)
+        decided = {item.get("type"): item for item in (parent.get("status") or {}).get("conditions") or ()}
+        conditions = _with_times(body, parent, ctx)
+        for index, item in enumerate(conditions):
+            if item.get("type") in _DECISIONS and item.get("type") in decided:
+                conditions[index] = decided[item["type"]]
+        return body

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from skysail.apiserver.contract import Action, View
 from skysail.apiserver.subresources.binding import BindingAction
-from skysail.apiserver.subresources.cluster import ApprovalView, FinalizeView
+from skysail.apiserver.subresources.cluster import ApprovalView, FinalizeView, SigningStatusView
 from skysail.apiserver.subresources.eviction import EvictionAction
 from skysail.apiserver.subresources.pods import EphemeralContainersView, ResizeView
 from skysail.apiserver.subresources.reviews import (
@@ -27,6 +27,7 @@ from skysail.apiserver.subresources.tokens import TokenAction
 from skysail.apiserver.validation import apps_status
 from skysail.apiserver.validation.autoscalers import autoscaler_status_update
 from skysail.apiserver.validation.budgets import budget_status_update
+from skysail.apiserver.validation.certificates import signing_request_status_update
 from skysail.apiserver.validation.job_status import job_status_update
 from skysail.apiserver.validation.namespaces import namespace_status_update
 from skysail.apiserver.validation.network import ingress_status_update
@@ -71,6 +72,7 @@ _VIEWS: Mapping[Key, View] = {
     ("admissionregistration.k8s.io", "validatingadmissionpolicies", "status"): _ONLY_STATUS,
     ("internal.apiserver.k8s.io", "storageversions", "status"): _ONLY_STATUS,
     ("storagemigration.k8s.io", "storageversionmigrations", "status"): _ONLY_STATUS,
+    ("certificates.k8s.io", "certificatesigningrequests", "status"): SigningStatusView(signing_request_status_update),
     ("certificates.k8s.io", "certificatesigningrequests", "approval"): ApprovalView(),
     ("apps", "deployments", "scale"): ScaleView(),
     ("apps", "replicasets", "scale"): ScaleView(),
