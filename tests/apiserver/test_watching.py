@@ -1,12 +1,16 @@
 """Watches: what is seen, when they end, and what a slow reader gets."""
 
 import asyncio
+from random import Random
 from typing import Any
 
 from skysail.api.fields import FieldSelector
 from skysail.api.labels import Selector
 from skysail.apiserver.contract import GroupResource
+from skysail.apiserver.forms import MetadataForm
+from skysail.apiserver.requests import Query, list_options
 from skysail.apiserver.store import Store
+from skysail.apiserver.streams import Watches, plan_watch
 from skysail.apiserver.watching import Matcher, Watcher
 from skysail.simulator.clock import LoopClock, run_virtual
 from tests.apiserver.calls import MAPS, Caller, serving
@@ -167,6 +171,26 @@ def test_a_closed_watch_is_forgotten() -> None:
         assert caller.server.watches.count == 0
 
     virtual(test)
+
+
+def test_a_reader_that_falls_behind_is_cut_off_and_may_list_again() -> None:
+    async def main(clock: LoopClock) -> None:
+        store = Store()
+        watches = Watches(store, queue_limit=3)
+        options = list_options(Query(()), watch=True)
+        plan = plan_watch(RESOURCE, "", options, MetadataForm("v1"), Random(1))
+        stream = watches.stream(plan)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(anext(stream))
+            await asyncio.sleep(1)
+            store.put(RESOURCE, document("first"), {})
+        assert b"first" in first.result()
+        for number in range(5):
+            store.put(RESOURCE, document(f"m{number}"), {})
+        assert [chunk async for chunk in stream] == []
+        assert watches.count == 0
+
+    run_virtual(main)
 
 
 def test_events_are_encoded_once_for_all_watchers() -> None:

@@ -28,6 +28,7 @@ from skysail.apiserver.server import BODY_LIMIT, ApiServer
 from skysail.apiserver.status import failure_response, too_large
 
 _GRACE_SECONDS = 1
+_SEND_SECONDS = 60
 _BACKLOG = 1024
 _LATIN = "latin-1"
 
@@ -120,14 +121,21 @@ async def _send_whole(response: Response, send: Send) -> None:
 
 
 async def _send_stream(response: Response, stream: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    """Send a watch chunk by chunk, until it ends or the client goes."""
+    """Send a watch chunk by chunk, until it ends, the client goes, or takes nothing for a minute."""
     await send({"type": "http.response.start", "status": response.status, "headers": _encoded(response)})
     # An empty first chunk makes the answer's head leave at once: a watch may have nothing to say for long.
     await send({"type": "http.response.body", "body": b"", "more_body": True})
 
+    stuck = False
+
     async def pump() -> None:
-        async for chunk in stream:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        nonlocal stuck
+        try:
+            async for chunk in stream:
+                async with asyncio.timeout(_SEND_SECONDS):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except TimeoutError:
+            stuck = True
 
     async with asyncio.TaskGroup() as group:
         pumping = group.create_task(pump(), name="watch")
@@ -135,7 +143,8 @@ async def _send_stream(response: Response, stream: AsyncIterator[bytes], receive
         await asyncio.wait((pumping, leaving), return_when=asyncio.FIRST_COMPLETED)
         pumping.cancel()
         leaving.cancel()
-    await send({"type": "http.response.body", "body": b""})
+    if not stuck:
+        await send({"type": "http.response.body", "body": b""})
 
 
 async def _wait_disconnected(receive: Receive) -> None:

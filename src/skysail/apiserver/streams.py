@@ -23,7 +23,7 @@ from skysail.apiserver.reading import parse_revision
 from skysail.apiserver.requests import ListOptions
 from skysail.apiserver.status import plain_error, status_document, watch_expired
 from skysail.apiserver.store import Record, Store
-from skysail.apiserver.watching import Matcher, Seen, Watcher
+from skysail.apiserver.watching import QUEUE_LIMIT, Matcher, Seen, Watcher
 
 BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
@@ -78,8 +78,8 @@ def plan_watch(resource: GroupResource, namespace: str, options: ListOptions, fo
 class Watches:
     """All open watches of one server."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, queue_limit: int = QUEUE_LIMIT) -> None:
+        self._store, self._queue_limit = store, queue_limit
         self._open: set[Callable[[], None]] = set()
         self._stopping = False
 
@@ -102,7 +102,7 @@ class Watches:
             yield _expired_line(after, store.oldest_watchable(plan.resource))
             return
         ready = asyncio.Event()
-        watcher = Watcher(plan.matcher, after, ready.set)
+        watcher = Watcher(plan.matcher, after, ready.set, self._queue_limit)
         backlog = store.changes_after(plan.resource, after)
         existing = list(store.list(plan.resource)) if plan.initial else ()
         cancel = store.subscribe(plan.resource, watcher)
