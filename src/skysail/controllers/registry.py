@@ -13,8 +13,10 @@ from skysail.controllers.disruption.loop import DisruptionController
 from skysail.controllers.garbage.loop import GarbageCollector
 from skysail.controllers.job.loop import JobController
 from skysail.controllers.namespace.loop import NamespaceController
+from skysail.controllers.nodelifecycle.loop import NodeLifecycleController
 from skysail.controllers.replicaset.loop import ReplicaSetController
 from skysail.controllers.statefulset.loop import StatefulSetController
+from skysail.controllers.tainteviction.loop import TaintEvictionController
 from skysail.controllers.ttl.loop import TTLAfterFinishedController
 
 CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
@@ -27,6 +29,8 @@ CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "garbage-collector-controller": GarbageCollector,
     "namespace-controller": NamespaceController,
     "disruption-controller": DisruptionController,
+    "node-lifecycle-controller": NodeLifecycleController,
+    "taint-eviction-controller": TaintEvictionController,
 }
 
 

@@ -13,6 +13,7 @@ from skysail.api.ports import Clock
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
 from skysail.client.bodies import JSON, MERGE, STRATEGIC
+from skysail.simulator.clock import settle
 from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE, REAL_NAMES, Names
 from skysail.testing.transcripts.observing import target_node
 from skysail.testing.transcripts.picking import PodHistory, pick
@@ -56,7 +57,7 @@ class Actor:
     async def perform(self, action: Raw) -> Any:
         """Do it; what the API answered, where the transcript notes that."""
         if action["op"] == "multi":
-            results = [await self.perform(each) for each in action["actions"]]
+            results = [await self._perform_in_turn(each) for each in action["actions"]]
             return results if any(result is not None for result in results) else None
         if action["op"] in _POD_STATUS:
             return await self._report_pods(action)
@@ -64,6 +65,12 @@ class Actor:
             return await self._perform_one(action)
         except ApiError as error:
             return _refusal(error)
+
+    async def _perform_in_turn(self, action: Raw) -> Any:
+        """One of several: the controllers have time to react before the next, as in a recording over the network."""
+        result = await self.perform(action)
+        await settle()
+        return result
 
     async def _perform_one(self, action: Raw) -> Any:
         match action["op"]:

@@ -24,8 +24,11 @@ _GENERATED_LABELS = frozenset(
         "batch.kubernetes.io/job-name",
         "batch.kubernetes.io/controller-uid",
         "batch.kubernetes.io/job-completion-index",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
     }
 )
+_NODE_LABELS = ("kubernetes.io/", "beta.kubernetes.io/")
 _DEPLOYMENT_ANNOTATION = "deployment.kubernetes.io/"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -166,7 +169,8 @@ def _quota(obj: Raw, names: Names) -> Raw:
 
 
 def _node(obj: Raw, names: Names) -> Raw:
-    labels = {key: value for key, value in obj["metadata"].get("labels", {}).items() if "kubernetes.io/" not in key}
+    all_labels = obj["metadata"].get("labels") or {}
+    labels = {key: value for key, value in all_labels.items() if not key.startswith(_NODE_LABELS)}
     taints = [
         f"{item['key']}={item.get('value', '')}:{item['effect']}" for item in obj.get("spec", {}).get("taints") or ()
     ]

@@ -20,6 +20,9 @@ from skysail.client.api_client import ApiClient
 from skysail.client.inprocess import InProcessTransport
 from skysail.controller.controller import Controller
 from skysail.controller.manager import Manager
+from skysail.controllers.nodelifecycle.health import HealthSettings
+from skysail.controllers.nodelifecycle.loop import NodeLifecycleController, NodeLifecycleSettings
+from skysail.controllers.nodelifecycle.zones import EvictionSettings
 from skysail.controllers.registry import CONTROLLERS
 from skysail.simulator.clock import LoopClock, settle
 from skysail.testing.transcripts.acting import RAW_KINDS, Actor
@@ -29,7 +32,7 @@ from skysail.testing.transcripts.picking import PodHistory
 
 OVERHEAD_SECONDS = 0.5
 """What a step of the recording took beside waiting: its requests, and the polling of its end."""
-QUIET_SECONDS: Mapping[str, float] = {"job": 1.8, "gc": 1.2, "ns": 2.0, "node": 2.2, "taint": 2.2, "zone": 2.2}
+QUIET_SECONDS: Mapping[str, float] = {"job": 1.8, "gc": 1.2, "ns": 1.4, "node": 2.2, "taint": 2.2, "zone": 2.2}
 """For how long nothing may have been written, by the first word of the scenario's name; 0.7 s for all others."""
 SHORTEST_QUIET_SECONDS = 0.7
 LONGEST_SECONDS = 120.0
@@ -38,8 +41,16 @@ _EVENTS: Kind[Raw] = RAW_KINDS["Event"]
 ANY_NODE = "ds-roll-"
 """In these scenarios the order of nodes is not fixed: each is written `any`."""
 
-REPLAYED: Mapping[str, Callable[[], Controller]] = CONTROLLERS
-"""The controllers a transcript may name, as they are set up in replays."""
+_NODE_LIFECYCLE = NodeLifecycleSettings(
+    HealthSettings(grace_seconds=6.0, startup_grace_seconds=8.0),
+    EvictionSettings(rate=10.0, secondary_rate=1.0, unhealthy_threshold=0.55, large_cluster=50),
+    period_seconds=1.0,
+)
+REPLAYED: Mapping[str, Callable[[], Controller]] = {
+    **CONTROLLERS,
+    "node-lifecycle-controller": lambda: NodeLifecycleController(_NODE_LIFECYCLE),
+}
+"""The controllers a transcript may name, with the settings they had when it was recorded."""
 
 
 class CountingServer:
@@ -86,17 +97,13 @@ class Player:
             )
             for step in self.transcript["steps"]:
                 actor.step = step["step"]
-                self._server.last_write = max(self._server.last_write, self._action_start(step))
                 result = await actor.perform(step["action"])
+                self._server.last_write = self._clock.monotonic()
                 await self._settle(quiet)
                 seen: Raw = {"step": step["step"], "state": await self._state(actor)}
                 if result is not None:
                     seen["result"] = result
                 yield seen
-
-    def _action_start(self, step: Raw) -> float:
-        """An action counts as a change when it begins, except a mere wait."""
-        return 0.0 if step["action"]["op"] == "wait" else self._clock.monotonic()
 
     @asynccontextmanager
     async def _world(self) -> AsyncIterator[Actor]:
