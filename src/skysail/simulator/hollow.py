@@ -11,7 +11,7 @@ One watch of pods serves all nodes, one task renews all leases; a thousand nodes
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -26,12 +26,13 @@ from skysail.controller.watches import Added, For, Updated
 from skysail.controllers.patches import merge_difference
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
-from skysail.simulator.hollow_pods import Addresses, PodLatencies, Reported, next_step
+from skysail.simulator.hollow_pods import Addresses, PodLatencies, Reported, next_step, running_status
 
 _log = logging.getLogger(__name__)
 
 NOT_READY = "node.kubernetes.io/not-ready"
 LEASE_NAMESPACE = "kube-node-lease"
+_RETRY_SECONDS = 1.0
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "500Gi"}
 _PRESSURES = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -150,6 +151,10 @@ def without_not_ready(node: Node) -> Raw:
     return {"metadata": {"resourceVersion": node.metadata.resource_version}, "spec": {"taints": kept}}
 
 
+def _is_ready(node: Node) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+
+
 @dataclass(slots=True)
 class _Life:
     """What is remembered of one pod."""
@@ -183,9 +188,11 @@ class HollowNodes(Controller):
         self._lives: dict[str, _Life] = {}
         self._addresses: dict[str, Iterator[int]] = {}
         self._registered = asyncio.Event()
+        self._recovering: set[str] = set()
 
     def setup(self) -> None:
-        """Forget pods that are gone."""
+        """Watch what others say of the nodes; forget pods that are gone."""
+        self.informer(Node)
         self.informer(Pod).add_handler(Handlers(delete=self._forget), name=self.name)
 
     async def wait_registered(self) -> None:
@@ -201,7 +208,10 @@ class HollowNodes(Controller):
 
         async def register(name: str) -> None:
             async with slots:
-                await self._register(name)
+                while True:
+                    if await self._try(self._register(name), "node not registered", name):
+                        return
+                    await asyncio.sleep(_RETRY_SECONDS)
 
         async with asyncio.TaskGroup() as group:
             for name in names:
@@ -252,15 +262,40 @@ class HollowNodes(Controller):
         while True:
             for number in range(slices):
                 for name in names[number::slices]:
-                    await self._renew(name)
+                    if await self._try(self._renew(name), "lease not renewed", name):
+                        await self._try(self._recover(name), "node not reported", name)
                 await asyncio.sleep(period / slices)
 
     async def _renew(self, name: str) -> None:
         patch = {"spec": {"renewTime": format_micro_time(self.clock.now())}}
+        await self.client.patch(LEASES, name, LEASE_NAMESPACE, patch)
+
+    async def _recover(self, name: str) -> None:
+        """Say that a node is ready that was given up meanwhile, and then that its pods are, as a kubelet does."""
+        node = self.lister(Node).named(name)
+        if node is None:
+            return
+        if not _is_ready(node):
+            self._recovering.add(name)
+            patch = {"status": {"conditions": _conditions(self.clock.now())}}
+            await self.client.patch(NODES, name, "", patch, subresource="status")
+        elif name in self._recovering:
+            for pod in self.lister(Pod).list():
+                life = self._lives.get(pod.uid)
+                running = pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
+                if running and pod.spec.node_name == name and life is not None and life.reported.stage == "Ready":
+                    addresses = Addresses(self._host_ip(name), life.pod_ip)
+                    await self._report(pod, running_status(pod, addresses, self.clock.now(), ready=True))
+            self._recovering.discard(name)
+
+    async def _try(self, doing: Coroutine[None, None, None], failure: str, node: str) -> bool:
+        """Whether it was done; what the server refuses or does not hear is tried again another time."""
         try:
-            await self.client.patch(LEASES, name, LEASE_NAMESPACE, patch)
+            await doing
         except (ApiError, Unreachable) as error:
-            _log.info("lease not renewed", extra={"node": name, "error": str(error)})
+            _log.info(failure, extra={"node": node, "error": str(error)})
+            return False
+        return True
 
     def _host_ip(self, name: str) -> str:
         number = self._numbers[name]
@@ -313,6 +348,8 @@ class HollowNodes(Controller):
     async def _report(self, pod: Pod, status: PodStatus) -> bool:
         """Write the difference; False when the pod is gone or another one."""
         difference = merge_difference(pod.status, status)
+        if not difference:
+            return True
         patch = {"metadata": {"uid": pod.uid}, "status": difference}
         try:
             await self.client.patch(PODS, pod.name, pod.namespace, patch, subresource="status")

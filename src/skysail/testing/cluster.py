@@ -339,7 +339,7 @@ def _from_node(node: str, hollow: HollowNodes) -> Callable[[Call], bool]:
     """Whether a call comes from one hollow node."""
 
     def matches(call: Call) -> bool:
-        if call.resource == "leases":
+        if call.resource in ("leases", "nodes"):
             return call.name == node
         if call.resource != "pods" or not call.is_write:
             return False
