@@ -47,7 +47,7 @@ def patch_object(registry: Registry, handle: Handle, name: str, patch: Patch, ct
     if patch.media_type == APPLY:
         new = _apply(handle, old, patch, ctx)
     else:
-        new = patch.apply(old, handle.type_info, registry.custom_kind(handle.resource))
+        new = patch.apply(handle.as_document(record.body), handle.type_info, registry.custom_kind(handle.resource))
     lifecycle.match_namespace(new, handle.resource, ctx.namespace)
     lifecycle.match_name(new, name)
     handle.strategy.default(new)

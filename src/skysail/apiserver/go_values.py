@@ -5,6 +5,19 @@ print a decoded document with `%v`: `map[image:x ports:[map[containerPort:80]]]`
 """
 
 import math
+from typing import TypeVar
+
+import msgspec
+
+_Value = TypeVar("_Value")
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def copied(document: _Value) -> _Value:
+    """A deep copy of a decoded JSON value: by way of its text, several times faster than `copy.deepcopy`."""
+    copy: _Value = _decode(_encode(document))
+    return copy
 
 
 def same(left: object, right: object) -> bool:

@@ -67,10 +67,10 @@ def parse_careful(text: bytes) -> object:
         JsonSyntaxError: It is no JSON.
     """
     check_depth(text)
-    if problem := syntax_error(text):
-        raise JsonSyntaxError(problem)
-    decoded = text.decode("utf-8", "replace")
-    return _DECODER.decode(decoded)
+    try:
+        return _DECODER.decode(text.decode("utf-8", "replace"))
+    except ValueError as failure:
+        raise JsonSyntaxError(syntax_error(text) or str(failure)) from None
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -95,6 +95,10 @@ def _float(text: str) -> FloatText:
     return value
 
 
+def _constant(text: str) -> float:
+    raise JsonSyntaxError(f"invalid character {text[0]!r} looking for beginning of value")
+
+
 def _integer(text: str) -> int | FloatText:
     """An int64; what is beyond is a float, as in Go."""
     if len(text) < 19 or (len(text) < 21 and _LOWEST <= int(text) <= _HIGHEST):
@@ -103,7 +107,9 @@ def _integer(text: str) -> int | FloatText:
 
 
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
-_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_float, parse_int=_integer, strict=True)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_float=_float, parse_int=_integer, parse_constant=_constant, strict=True
+)
 
 
 def plain(value: object) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from skysail.api.errors import Invalid, Status, StatusDetails
 from skysail.api.raw import Raw
-from skysail.apiserver.go_values import same
+from skysail.apiserver.go_values import copied, same
 
 
 class PatchFailed(Exception):
@@ -52,7 +52,7 @@ def apply_operations(document: object, operations: Sequence[Raw]) -> object:
     Raises:
         PatchFailed: An operation cannot be done; says which and why.
     """
-    root = copy.deepcopy(document)
+    root = copied(document)
     for operation in operations:
         kind = operation.get("op")
         act = _ACTIONS.get(kind) if isinstance(kind, str) else None

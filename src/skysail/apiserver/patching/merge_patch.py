@@ -3,14 +3,12 @@
 Source: evanphx/json-patch v4 `MergePatch`; nulls inside a value that is new in the document vanish too.
 """
 
-import copy
-
 from skysail.api.raw import Raw
 
 
 def apply(document: Raw, patch: Raw) -> Raw:
-    """The document after the patch; neither argument is altered."""
-    merged = {key: copy.deepcopy(value) for key, value in document.items() if key not in patch}
+    """The document after the patch; neither argument is altered, the result shares parts with both."""
+    merged = {key: value for key, value in document.items() if key not in patch}
     for key, value in patch.items():
         there = document.get(key)
         if isinstance(value, dict):

@@ -19,7 +19,7 @@ import copy
 
 from skysail.api.errors import ApiError, BadRequest, Status
 from skysail.api.raw import Raw
-from skysail.apiserver.go_values import print_value, same, type_name
+from skysail.apiserver.go_values import copied, print_value, same, type_name
 from skysail.apiserver.patching.json_patch import refused
 from skysail.apiserver.schema import FieldInfo, Shape, TypeInfo
 
@@ -44,7 +44,7 @@ def apply(document: Raw, patch: Raw, type_info: TypeInfo) -> Raw:
         BadRequest: A directive has the wrong shape.
         ApiError: 500 without a reason, as upstream answers most mistakes (a missing merge key, an unknown field).
     """
-    return _merge_map(copy.deepcopy(document), copy.deepcopy(patch), _Fields(type_info))
+    return _merge_map(copied(document), copy.deepcopy(patch), _Fields(type_info))
 
 
 def _failure(message: str) -> ApiError:
