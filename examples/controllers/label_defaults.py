@@ -17,7 +17,7 @@ from skysail.api.kinds import DEPLOYMENTS
 from skysail.api.meta import ApiObject, Struct
 from skysail.cli.run_controllers import run_controllers
 from skysail.controller import Controller, For, Key, Watch, Watches
-from skysail.controller.custom_resource import Column, CustomResource, custom_kind
+from skysail.controller.customresources import Column, CustomResource, custom_kind
 
 
 class LabelDefaultsSpec(Struct, frozen=True, gc=False, kw_only=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from examples.controllers.label_defaults import LabelDefaults
 
-from skysail.controller.custom_resource import definition_of
+from skysail.controller.customresources import definition_of
 
 ROOT = Path(__file__).parents[2]
 SKYSAIL = Path(sys.executable).with_name("skysail")

@@ -15,15 +15,15 @@ from skysail.apiserver.server import ApiServer
 from skysail.cli.notebook import Connection, connect
 from skysail.client.api_client import ApiClient
 from skysail.client.inprocess import InProcessTransport
-from skysail.controller import blocking_client
-from skysail.controller.blocking_client import BlockingClient
-from skysail.controller.blocking_source import blocking_source
-from skysail.controller.portal import Portal
+from skysail.controller.blocking import client as blocking_client
+from skysail.controller.blocking.client import BlockingClient
+from skysail.controller.blocking.portal import Portal
+from skysail.controller.blocking.source import blocking_source
 from skysail.simulator.clock import WallClock
 
 
 def test_the_blocking_face_is_what_the_generator_writes():
-    """If this fails: python -m skysail.controller.blocking_source > .../blocking_client.py, then ruff format."""
+    """If this fails: python -m skysail.controller.blocking.source > .../client.py, then ruff format."""
     written = ast.dump(ast.parse(inspect.getsource(blocking_client)))
     assert _without_indentation(written) == _without_indentation(ast.dump(ast.parse(blocking_source())))
 

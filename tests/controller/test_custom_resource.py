@@ -11,8 +11,17 @@ import pytest
 from skysail.api.errors import ConfigError, Invalid
 from skysail.api.kinds import Kind
 from skysail.api.meta import ApiObject, Condition, Struct
-from skysail.controller.custom_resource import Column, CustomResource, ScalePaths, custom_kind, definition_of
-from skysail.controller.structural_schema import list_map, list_set, rule, schema_of_object
+from skysail.controller.customresources import (
+    Column,
+    CustomResource,
+    ScalePaths,
+    custom_kind,
+    definition_of,
+    list_map,
+    list_set,
+    rule,
+    schema_of_object,
+)
 
 DEFINITIONS = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, dict, ("status",)

@@ -11,7 +11,7 @@ from skysail.api.apps import Deployment
 from skysail.api.cluster import ConfigMap, Event
 from skysail.api.errors import Invalid, ServiceUnavailable
 from skysail.api.kinds import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Kind
-from skysail.controller.custom_resource import definition_of
+from skysail.controller.customresources import definition_of
 from skysail.testing import make_deployment, make_namespace
 
 EXAMPLES = Path(__file__).parents[2] / "examples/controllers"

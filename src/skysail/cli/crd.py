@@ -41,7 +41,7 @@ def gen(
 
     import yaml
 
-    from skysail.controller.custom_resource import definition_of
+    from skysail.controller.customresources import definition_of
 
     manifests = [definition_of(load_struct(text)) for text in classes]
     if output is Format.JSON:

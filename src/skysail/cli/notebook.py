@@ -18,8 +18,8 @@ from skysail.api.ports import Transport
 from skysail.client.api_client import ApiClient
 from skysail.client.http import HttpTransport
 from skysail.client.locate import locate
-from skysail.controller.blocking_client import BlockingClient
-from skysail.controller.portal import Portal
+from skysail.controller.blocking.client import BlockingClient
+from skysail.controller.blocking.portal import Portal
 from skysail.informer.factory import InformerFactory
 from skysail.informer.lister import Lister
 from skysail.simulator.clock import WallClock

@@ -4,8 +4,8 @@ Here live the `Controller` base and its watches, the run loop, the `Manager`, an
 slow start, claiming children, owner references, Events, leader election. What any particular controller does never
 belongs here; the built-in ones are in `skysail.controllers`.
 
-Pure: `expectations`, `owners`, `ref_manager`, `watches`, `predicates`, `events`, `series`, `lease`.
-Shells: `controller`, `run_loop`, `manager`, `recorder`, `leader_elector`, `slow_start`.
+Pure: `expectations`, `owners`, `ref_manager`, `watches`, `predicates`, `events`, `series`, `lease`, `customresources`.
+Shells: `controller`, `run_loop`, `manager`, `recorder`, `leader_elector`, `slow_start`, `serving`, `blocking`.
 
 Read in this order: `controller`, `watches`, `run_loop`, `manager`, then the tools.
 

@@ -25,7 +25,7 @@ from skysail.controller.recorder import CoreEventRecorder
 from skysail.controller.run_loop import ReconcileMetrics, RunLoop
 from skysail.informer.factory import InformerFactory
 from skysail.informer.keys import Key
-from skysail.informer.reflector import ReflectorSettings
+from skysail.informer.patience import ReflectorSettings
 from skysail.workqueue.async_queue import AsyncWorkQueue
 from skysail.workqueue.metrics import WorkQueueMetrics
 from skysail.workqueue.order import PriorityOrder

@@ -4,8 +4,9 @@ Here lives client-go's pipeline: `Reflector` -> `DeltaFIFO` -> `Indexer` -> `Sha
 `InformerFactory` that shares them. What to do about a change never belongs here: handlers only hear of it. Everything
 above uses this room; it uses `client` (through a protocol) and `api`.
 
-Pure: `keys`, `indexer`, `delta_fifo`, `handlers`, `lister`, `versions`, `resync`, `backoff`, `sharing`, `source`,
-`metrics`. Shells: `reflector`, `watchdog`, `listener`, `shared_informer`, `factory`, `supervisor`.
+Pure: `keys`, `indexer`, `delta_fifo`, `handlers`, `lister`, `versions`, `resync`, `backoff`, `patience`, `sharing`,
+`source`, `metrics`, `discovery`. Shells: `reflector`, `watchdog`, `listener`, `shared_informer`, `factory`,
+`supervisor`.
 
 Read in this order: `keys`, `delta_fifo`, `indexer`, `handlers`, `versions`, `reflector`, `listener`,
 `shared_informer`, `factory`.
@@ -39,7 +40,8 @@ from skysail.informer.keys import (
 from skysail.informer.listener import Listener
 from skysail.informer.lister import Lister
 from skysail.informer.metrics import InformerMetrics
-from skysail.informer.reflector import Reflector, ReflectorSettings
+from skysail.informer.patience import ReflectorSettings
+from skysail.informer.reflector import Reflector
 from skysail.informer.shared_informer import InformerStateError, InformerStatistics, SharedInformer
 from skysail.informer.source import ClientSource, ReadingClient, Scope, Source
 

@@ -14,7 +14,7 @@ from skysail.api.ports import Clock
 from skysail.informer.backoff import Rng
 from skysail.informer.lister import Lister
 from skysail.informer.metrics import InformerMetrics
-from skysail.informer.reflector import ReflectorSettings
+from skysail.informer.patience import ReflectorSettings
 from skysail.informer.shared_informer import SharedInformer
 from skysail.informer.source import ClientSource, ReadingClient, Scope
 
@@ -128,11 +128,14 @@ class InformerFactory:
         Args:
             started: Called once the informers asked for so far have been started.
         """
-        async with asyncio.TaskGroup() as group:
-            self._start(group)
-            if started is not None:
-                started()
-            await asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._start(group)
+                if started is not None:
+                    started()
+                await asyncio.get_running_loop().create_future()
+        finally:
+            self._group = None
 
     async def __aenter__(self) -> "InformerFactory":
         self._owned_group = asyncio.TaskGroup()

@@ -25,7 +25,6 @@ WatchList that meets 410 twice in a row backs off; a server without WatchList is
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from skysail.api.errors import (
@@ -43,9 +42,10 @@ from skysail.api.errors import (
     Unreachable,
 )
 from skysail.api.ports import Clock, WatchEvent
-from skysail.informer.backoff import Backoff, BackoffSettings, Rng
+from skysail.informer.backoff import Backoff, Rng
 from skysail.informer.keys import Key, annotations_of, key_of, version_of
 from skysail.informer.metrics import ScopeMetrics
+from skysail.informer.patience import ReflectorSettings
 from skysail.informer.source import Source
 from skysail.informer.supervisor import Failure, attempt
 from skysail.informer.versions import VersionTracker, is_too_large
@@ -82,34 +82,6 @@ class ReflectorStore(Protocol[T_contra]):
     def bookmark(self, version: str) -> None:
         """Nothing happened up to this version."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReflectorSettings:
-    """How patient a reflector is.
-
-    Attributes:
-        min_watch_seconds: A watch asks to be ended after a random time between this and the next.
-        max_watch_seconds: See above; spreads the load of reopened watches.
-        silence_seconds: A stream on which nothing, not even a bookmark, is heard for so long is abandoned. Servers send
-            a bookmark every minute.
-        initial_silence_seconds: The same, while the initial list is awaited.
-        grace_seconds: How much later than it was asked to a server may end a watch.
-        trust_seconds: A watch reopened after a failure counts as healthy after so long without another.
-        page_size: Objects a page when paging.
-        use_watch_list: Whether to try WatchList first.
-        backoff: Waits between failed attempts.
-    """
-
-    min_watch_seconds: float = 300.0
-    max_watch_seconds: float = 600.0
-    silence_seconds: float = 180.0
-    initial_silence_seconds: float = 30.0
-    grace_seconds: float = 30.0
-    trust_seconds: float = 5.0
-    page_size: int = 500
-    use_watch_list: bool = True
-    backoff: BackoffSettings = field(default_factory=BackoffSettings)
 
 
 class Reflector(Generic[T]):

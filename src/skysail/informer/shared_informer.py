@@ -31,7 +31,8 @@ from skysail.informer.listener import (
 )
 from skysail.informer.lister import Lister
 from skysail.informer.metrics import ScopeMetrics
-from skysail.informer.reflector import Reflector, ReflectorSettings
+from skysail.informer.patience import ReflectorSettings
+from skysail.informer.reflector import Reflector
 from skysail.informer.resync import MINIMUM_RESYNC_SECONDS, ResyncSchedule
 from skysail.informer.sharing import Sharing
 from skysail.informer.source import Source

@@ -10,7 +10,7 @@
     BACKUPS = custom_kind(Backup)            # for watches and the client
     manifest = definition_of(Backup)         # what `skysail crd gen module:Backup` prints
 
-The schema comes from the annotations (see `structural_schema`); a `status` field makes the status subresource.
+The schema comes from the annotations (see `schema`); a `status` field makes the status subresource.
 
 Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1, v1.36.
 """
@@ -22,7 +22,7 @@ from skysail.api.errors import ConfigError
 from skysail.api.kinds import Kind
 from skysail.api.meta import ApiObject
 from skysail.api.raw import Raw
-from skysail.controller.structural_schema import schema_of_object
+from skysail.controller.customresources.schema import schema_of_object
 
 T = TypeVar("T", bound=ApiObject)
 

@@ -1,6 +1,6 @@
-"""Writes `blocking_client.py`: the blocking face of `ApiClient`, method by method, with the same types and docstrings.
+"""Writes `client.py`: the blocking face of `ApiClient`, method by method, with the same types and docstrings.
 
-    python -m skysail.controller.blocking_source > src/skysail/controller/blocking_client.py
+    python -m skysail.controller.blocking.source > src/skysail/controller/client.py
 
 A test compares the two, so the blocking face is never behind.
 """
@@ -12,7 +12,7 @@ from types import ModuleType
 
 from skysail.client import api_client
 
-_HEAD = '''"""The typed client for code that blocks. Written by `skysail.controller.blocking_source`; do not edit."""
+_HEAD = '''"""The typed client for code that blocks. Written by `skysail.controller.blocking.source`; do not edit."""
 
 {imports}
 
@@ -36,12 +36,12 @@ class BlockingClient:
 _OWN_IMPORTS = (
     "from collections.abc import Iterator",
     "from skysail.client.api_client import ApiClient",
-    "from skysail.controller.portal import Portal",
+    "from skysail.controller.blocking.portal import Portal",
 )
 
 
 def blocking_source(module: ModuleType = api_client, name: str = "ApiClient") -> str:
-    """The text of `blocking_client.py`.
+    """The text of `client.py`.
 
     Args:
         module: Where the asynchronous class stands.

@@ -1,4 +1,4 @@
-"""The typed client for code that blocks. Written by `skysail.controller.blocking_source`; do not edit."""
+"""The typed client for code that blocks. Written by `skysail.controller.blocking.source`; do not edit."""
 
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
 from skysail.client.bodies import MERGE, PatchType
 from skysail.client.calls import ClientStatistics, Query
-from skysail.controller.portal import Portal
+from skysail.controller.blocking.portal import Portal
 
 T = TypeVar("T")
 TObject = TypeVar("TObject", bound=ApiObject)
