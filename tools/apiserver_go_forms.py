@@ -19,7 +19,11 @@ from pathlib import Path
 STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.M | re.S)
 ALIAS = re.compile(r"^type (\w+) ([\[\]\w\.]+)$", re.M)
 TAG = re.compile(r'json:"([^",]*)')
-ROOTS = ("PodSpec", "PersistentVolumeClaimSpec", "PersistentVolumeSource", "EphemeralContainer", "VolumeNodeAffinity")
+PACKAGES = (("core", "core/v1"), ("resource", "resource/v1"), ("storage", "storage/v1"))
+ROOTS = (
+    "PodSpec", "PersistentVolumeClaimSpec", "PersistentVolumeSource", "EphemeralContainer", "VolumeNodeAffinity",
+    "ResourceClaimSpec", "ResourceClaimTemplateSpec", "AllocationResult", "VolumeAttachmentSpec", "CSINodeDriver",
+)  # fmt: skip
 HOST_FIELDS = {"HostNetwork", "HostPID", "HostIPC", "ShareProcessNamespace", "HostUsers"}
 SCALARS = {"string": "string", "bool": "bool", "byte": "int", "types.UID": "string"} | dict.fromkeys(
     ("int", "int32", "int64"), "int"
@@ -58,6 +62,7 @@ def spell(kind: str, structs: dict[str, Fields], aliases: dict[str, str]) -> str
         return SCALARS[kind]
     if kind == "resource.Quantity":
         return "quantity"
+    kind = kind.removeprefix("core.").removeprefix("api.")
     if kind in structs:
         return kind
     if kind in aliases:
@@ -71,11 +76,16 @@ def main() -> None:
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    structs, aliases = read(args.source / "pkg/apis/core/types.go")
-    versioned, _ = read(args.source / "staging/src/k8s.io/api/core/v1/types.go")
-    wire: dict[str, dict[str, str]] = {
-        name: {go: tag for go, _, tag in fields if go} for name, fields in versioned.items()
-    }
+    structs: dict[str, Fields] = {}
+    aliases: dict[str, str] = {}
+    wire: dict[str, dict[str, str]] = {}
+    for internal, external in PACKAGES:
+        found, named = read(args.source / f"pkg/apis/{internal}/types.go")
+        versioned, _ = read(args.source / f"staging/src/k8s.io/api/{external}/types.go")
+        structs = found | structs
+        aliases = named | aliases
+        shown = {name: {go: tag for go, _, tag in fields if go} for name, fields in versioned.items()}
+        wire = shown | wire
     forms: dict[str, list[list[str]]] = {}
     waiting = list(ROOTS)
     while waiting:

@@ -26,7 +26,12 @@ SCALER: Raw = {
     "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}},
 }
 CRON: Raw = {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": JOB["spec"]["template"]}}}}
+REQUEST: Raw = {"name": "gpu", "exactly": {"deviceClassName": "gpus"}}
+SLICE: Raw = {"driver": "d.example.com", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "n"}
 BASES: dict[str, tuple[str, Raw]] = {
+    "resourceclaims": ("resource.k8s.io", {"spec": {"devices": {"requests": [REQUEST]}}}),
+    "resourceslices": ("resource.k8s.io", {"spec": SLICE}),
+    "runtimeclasses": ("node.k8s.io", {"handler": "h"}),
     "pods": ("", POD), "deployments": ("apps", SELECTED), "statefulsets": ("apps", SELECTED),
     "daemonsets": ("apps", SELECTED), "jobs": ("batch", JOB), "cronjobs": ("batch", CRON), "services": ("", SERVICE),
     "persistentvolumes": ("", VOLUME), "persistentvolumeclaims": ("", CLAIM), "nodes": ("", {}), "configmaps": ("", {}),
@@ -228,6 +233,25 @@ CASES: list[tuple[str, Raw, list[str]]] = [
 ]  # fmt: skip
 
 
+CASES += [
+    ("resourceclaims", {"spec": {"devices": {"requests": [REQUEST, REQUEST]}}}, [
+        'spec.devices.requests[1]: Duplicate value: "gpu"',
+    ]),
+    ("resourceclaims", {"spec": {"devices": {"requests": [{"name": "x"}]}}}, [
+        "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required",
+    ]),
+    ("resourceclaims", {"spec": {"devices": {"constraints": [{"requests": ["other"], "matchAttribute": "a/b"}]}}}, [
+        'spec.devices.constraints[0].requests[0]: Invalid value: "other": must be the name of a request in the claim '
+        "or the name of a request and a subrequest separated by '/'",
+    ]),
+    ("resourceslices", {"spec": {"allNodes": True}}, [
+        'spec: Invalid value: "{`nodeName`, `allNodes`}": exactly one of `nodeName`, `nodeSelector`, `allNodes`, '
+        "`perDeviceNodeSelection` is required, but multiple fields are set",
+    ]),
+    ("runtimeclasses", {"handler": ""}, ["handler: Required value"]),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("resource", "change", "expected"), CASES)
 def test_a_broken_rule_is_named_in_upstreams_words(resource: str, change: Raw, expected: list[str]) -> None:
     strategy, obj = made(resource, change)
@@ -264,6 +288,9 @@ UPDATES: list[tuple[str, Raw, Raw, list[str]]] = [
     ("jobs", {}, {"spec": {"completions": 3}}, ["spec.completions: Invalid value: 3: field is immutable"]),
     ("nodes", {"spec": {"providerID": "a"}}, {"spec": {"providerID": "b"}}, [
         'spec.providerID: Forbidden: node updates may not change providerID except from "" to valid',
+    ]),
+    ("resourceclaims", {}, {"spec": {"devices": {"requests": []}}}, [
+        'spec: Invalid value: {"Devices":{"Requests":[],"Constraints":null,"Config":null}}: field is immutable',
     ]),
     ("resourcequotas", {"spec": {"scopes": ["BestEffort"]}}, {"spec": {"scopes": []}}, [
         "spec.scopes: Invalid value: []: field is immutable",

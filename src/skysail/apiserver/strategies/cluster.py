@@ -8,6 +8,7 @@ from skysail.apiserver.contract import RequestContext
 from skysail.apiserver.strategies.generic import GenericStrategy, keep
 from skysail.apiserver.validation.field import same
 
+_CLAIM_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 _METADATA_NAME = "kubernetes.io/metadata.name"
 
 
@@ -123,3 +124,30 @@ class SigningRequestStrategy(GenericStrategy):
         """Only metadata may change here."""
         super().prepare_update(new, old, ctx)
         keep(new, old, "spec")
+
+
+class ClaimStrategy(GenericStrategy):
+    """PersistentVolumeClaims: two fields say where a volume's content comes from, and agree."""
+
+    def prepare_create(self, obj: Raw, ctx: RequestContext) -> None:
+        """Blank status; sources nobody can use are dropped."""
+        super().prepare_create(obj, ctx)
+        self._sources(obj["spec"])
+
+    def prepare_update(self, new: Raw, old: Raw, ctx: RequestContext) -> None:
+        """Keep the status; fill in the source that was left out."""
+        super().prepare_update(new, old, ctx)
+        before = old.get("spec") or {}
+        self._sources(new["spec"], known=bool(before.get("dataSource") or before.get("dataSourceRef")))
+
+    @staticmethod
+    def _sources(spec: Raw, *, known: bool = False) -> None:
+        source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source is not None and reference is None:
+            kind = (source.get("apiGroup") or "", source.get("kind") or "")
+            if known or kind in _CLAIM_SOURCES:
+                spec["dataSourceRef"] = dict(source)
+            else:
+                del spec["dataSource"]
+        elif reference is not None and source is None and not reference.get("namespace"):
+            spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}

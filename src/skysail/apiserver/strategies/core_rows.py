@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from skysail.apiserver.strategies.cluster import (
+    ClaimStrategy,
     NamespaceStrategy,
     NodeStrategy,
     PersistentVolumeStrategy,
@@ -132,7 +133,7 @@ CORE: Mapping[str, GenericStrategy] = {
             fields={"name": ("metadata", "name")},
         )
     ),
-    "persistentvolumeclaims": GenericStrategy(
+    "persistentvolumeclaims": ClaimStrategy(
         Rules(
             status=True,
             first_status={"phase": "Pending"},

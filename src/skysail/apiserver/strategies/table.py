@@ -22,6 +22,7 @@ from skysail.apiserver.validation import (
     autoscalers,
     budgets,
     certificates,
+    devices,
     endpoints,
     events,
     leases,
@@ -236,20 +237,35 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
         )
     ),
     ("resource.k8s.io", "resourceclaims"): GenericStrategy(
-        Rules(status=True, returns_deleted=True, defaults=groups.resource_claim)
+        Rules(
+            status=True,
+            returns_deleted=True,
+            defaults=groups.resource_claim,
+            validate=devices.resource_claim,
+            validate_update=devices.resource_claim_update,
+            revalidate=False,
+        )
     ),
     ("resource.k8s.io", "resourceclaimtemplates"): GenericStrategy(
-        Rules(returns_deleted=True, defaults=groups.resource_claim_template)
+        Rules(
+            returns_deleted=True,
+            defaults=groups.resource_claim_template,
+            validate=devices.resource_claim_template,
+            validate_update=devices.resource_claim_template_update,
+            revalidate=False,
+        )
     ),
     ("resource.k8s.io", "resourceslices"): GenericStrategy(
         Rules(
             generation=SPEC,
             returns_deleted=True,
+            validate=devices.resource_slice,
+            validate_update=devices.resource_slice_update,
             fields={"spec.driver": ("spec", "driver"), "spec.nodeName": ("spec", "nodeName")},
         )
     ),
     ("resource.k8s.io", "deviceclasses"): GenericStrategy(
-        Rules(generation=SPEC, returns_deleted=True, defaults=groups.with_spec)
+        Rules(generation=SPEC, returns_deleted=True, defaults=groups.with_spec, validate=devices.device_class)
     ),
     ("resource.k8s.io", "devicetaintrules"): GenericStrategy(
         Rules(status=True, generation=SPEC, returns_deleted=True, defaults=groups.with_status)

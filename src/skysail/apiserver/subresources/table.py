@@ -28,6 +28,8 @@ from skysail.apiserver.validation import apps_status
 from skysail.apiserver.validation.autoscalers import autoscaler_status_update
 from skysail.apiserver.validation.budgets import budget_status_update
 from skysail.apiserver.validation.certificates import signing_request_status_update
+from skysail.apiserver.validation.claims import claim_status_update
+from skysail.apiserver.validation.devices import resource_claim_status_update
 from skysail.apiserver.validation.job_status import job_status_update
 from skysail.apiserver.validation.namespaces import namespace_status_update
 from skysail.apiserver.validation.network import ingress_status_update
@@ -46,6 +48,7 @@ _ONLY_STATUS = StatusView(own_metadata=False)
 _VIEWS: Mapping[Key, View] = {
     ("", "pods", "status"): PodStatusView(pod_status_update),
     ("", "nodes", "status"): NodeStatusView(node_status_update),
+    ("", "persistentvolumeclaims", "status"): StatusView(claim_status_update),
     ("", "persistentvolumes", "status"): PersistentVolumeStatusView(),
     ("", "pods", "ephemeralcontainers"): EphemeralContainersView(ephemeral_containers_update),
     ("", "pods", "resize"): ResizeView(resize),
@@ -63,7 +66,7 @@ _VIEWS: Mapping[Key, View] = {
     ("", "replicationcontrollers", "status"): StatusView(apps_status.replication_controller),
     ("batch", "jobs", "status"): StatusView(job_status_update),
     ("storage.k8s.io", "volumeattachments", "status"): _ONLY_STATUS,
-    ("resource.k8s.io", "resourceclaims", "status"): _ONLY_STATUS,
+    ("resource.k8s.io", "resourceclaims", "status"): StatusView(resource_claim_status_update, own_metadata=False),
     ("resource.k8s.io", "devicetaintrules", "status"): _ONLY_STATUS,
     ("resource.k8s.io", "resourcepoolstatusrequests", "status"): _ONLY_STATUS,
     ("networking.k8s.io", "servicecidrs", "status"): _ONLY_STATUS,

@@ -9,11 +9,15 @@ from skysail.apiserver.contract import forbidden, invalid, not_supported, requir
 from skysail.apiserver.validation.field import Errors, at, immutable, same
 from skysail.apiserver.validation.go_form import spec_difference
 from skysail.apiserver.validation.metadata import label_selector
-from skysail.apiserver.validation.names import dns_subdomain
-from skysail.apiserver.validation.resources import non_negative_amount
+from skysail.apiserver.validation.names import dns_subdomain, qualified_name
+from skysail.apiserver.validation.resources import is_native, non_negative_amount
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
+_RESIZE_STATES = (
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible",
+    "NodeResizePending",
+)  # fmt: skip
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
@@ -108,3 +112,32 @@ def claim_update(new: Raw, old: Raw) -> Errors:
 def _storage(obj: Raw) -> str | None:
     value = ((obj["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     return None if value is None else str(value)
+
+
+def claim_status_update(new: Raw, old: Raw) -> Errors:
+    """Check what the volume controllers report."""
+    status = new.get("status") or {}
+    errors = [] if (new.get("spec") or {}).get("accessModes") else [required("Spec.accessModes")]
+    for name, value in (status.get("capacity") or {}).items():
+        errors += _amount(value, f"status.capacity[{name}]")
+    path = "status.allocatedResourceStatuses"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        errors += _resource_key(name, path)
+        if state not in _RESIZE_STATES:
+            errors.append(not_supported(path, name, _RESIZE_STATES))
+    for name, value in (status.get("allocatedResources") or {}).items():
+        faults = _resource_key(name, "status.allocatedResources")
+        errors += faults or _amount(value, f"status.allocatedResources[{name}]")
+    return errors
+
+
+def _amount(value: object, path: str) -> Errors:
+    quantity = parse_quantity(str(value))
+    return [invalid(path, quantity.value(), "must be a valid resource quantity")] if quantity.nano < 0 else []
+
+
+def _resource_key(name: str, path: str) -> Errors:
+    errors = at(path, qualified_name(name), name)
+    if not errors and is_native(name) and name != "storage":
+        errors.append(not_supported(path, name, ("storage",)))
+    return errors

@@ -5,7 +5,8 @@ Source: pkg/apis/storage/validation/validation.go, v1.36.
 
 from skysail.api.raw import Raw
 from skysail.apiserver.contract import duplicate, forbidden, invalid, not_supported, required, too_long
-from skysail.apiserver.validation.field import Errors, at, immutable, non_negative, same
+from skysail.apiserver.validation.field import IMMUTABLE, Errors, at, immutable, non_negative, same
+from skysail.apiserver.validation.go_form import go_form
 from skysail.apiserver.validation.metadata import label_name, label_selector, look_again
 from skysail.apiserver.validation.names import dns_subdomain, in_range, qualified_name
 from skysail.apiserver.validation.persistent_volumes import volume_spec
@@ -133,13 +134,8 @@ def csi_node_update(new: Raw, old: Raw) -> Errors:
     for driver in (new.get("spec") or {}).get("drivers") or ():
         before = known.get(driver.get("name"))
         if before is not None and not same(_fixed(driver), before):
-            shown = {
-                "Name": driver.get("name") or "",
-                "NodeID": driver.get("nodeID") or "",
-                "TopologyKeys": driver.get("topologyKeys"),
-                "Allocatable": None,
-            }
-            errors.append(invalid("spec.drivers", shown, "field is immutable"))
+            shown = go_form("CSINodeDriver", _fixed(driver))
+            errors.append(invalid("spec.drivers", shown, IMMUTABLE))
     return errors
 
 
@@ -262,4 +258,6 @@ def _volume_error(error: Raw, path: str) -> Errors:
 def volume_attachment_update(new: Raw, old: Raw) -> Errors:
     """Check a changed VolumeAttachment: its spec stays."""
     errors = look_again(new, dns_subdomain) + volume_attachment(new)
-    return errors + immutable(new.get("spec"), old.get("spec"), "spec")
+    if not same(new.get("spec"), old.get("spec")):
+        errors.append(invalid("spec", go_form("VolumeAttachmentSpec", new.get("spec")), IMMUTABLE))
+    return errors
