@@ -194,13 +194,14 @@ async def test_a_lease_deleted_under_the_leader_is_made_again(cluster):
     assert (await lease(cluster)).holder_identity == "a"
 
 
-async def test_a_lease_somebody_else_wrote_to_is_read_again(cluster):
+async def test_a_lease_somebody_else_wrote_to_is_read_again_and_what_they_wrote_is_kept(cluster):
     a = await Candidate(cluster, "a").start()
     await cluster.advance(5)
     await cluster.client.patch(LEASES, "test", "default", {"metadata": {"labels": {"touched": "yes"}}})
     await cluster.advance(10)
     assert a.elector.is_leader
     assert len(a.terms) == 1
+    assert (await cluster.get(Lease, "test")).metadata.labels == {"touched": "yes"}
 
 
 async def test_five_candidates_never_lead_together_whatever_dies(cluster):

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from skysail.api.cluster import ConfigMap
+from skysail.api.cluster import ConfigMap, Event
 from skysail.api.coordination import Lease
 from skysail.api.errors import ConfigError, Forbidden
 from skysail.api.kinds import CONFIGMAPS
@@ -123,6 +123,16 @@ async def test_the_second_candidate_works_on_when_the_first_is_killed(cluster):
     await cluster.advance(60)
     assert "b" not in first.controller.runs
     assert {"a", "b"} <= set(second.controller.runs)
+
+
+async def test_people_are_told_who_leads(cluster):
+    run = await Run(cluster, leader_election=ELECTION).start()
+    await cluster.advance(5)
+    run.manager.stop()
+    await run.component.wait_ended()
+    events = [event for event in await cluster.list(Event) if event.reason == "LeaderElection"]
+    assert [event.message for event in events] == ["noting became leader", "noting stopped leading"]
+    assert events[0].involved_object.kind == "Lease"
 
 
 async def test_a_manager_that_loses_the_lead_ends_with_that_error(cluster):

@@ -11,16 +11,23 @@ import logging
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from skysail.api.coordination import Lease
+import msgspec
+
+from skysail.api.coordination import LeaseSpec
 from skysail.api.errors import ApiError, NotFound, SkysailError, Unreachable
-from skysail.api.kinds import LEASES
+from skysail.api.kinds import LEASES, Kind
 from skysail.api.ports import Clock
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
 from skysail.controller.lease import JITTER_FACTOR, LeaderElection, LeaseRecord, LeaseView
+from skysail.controller.recorder import EventRecorder, NoRecorder
 from skysail.informer.supervisor import Failure, attempt
 
 _log = logging.getLogger(__name__)
+
+_WHOLE_LEASES: Kind[Raw] = Kind(LEASES.group, LEASES.version, LEASES.name, LEASES.plural, True, dict)
+"""Leases as dictionaries: the whole object is written back, and what others put on it must not be lost. An update and
+no patch, because that is what roles for leader election allow."""
 
 
 class LeadershipLost(SkysailError):
@@ -37,6 +44,7 @@ class LeaderElector:
         clock: Measures time; must follow the event loop's.
         rng: Spreads the tries.
         on_new_leader: Told of every new leader, itself included.
+        recorder: Writes an Event when leadership is won or ends.
     """
 
     def __init__(
@@ -48,13 +56,15 @@ class LeaderElector:
         clock: Clock,
         rng: Random,
         on_new_leader: Callable[[str], None] | None = None,
+        recorder: EventRecorder | None = None,
     ) -> None:
         self.election = election
         self.identity = identity
         self._client, self._clock, self._rng = client, clock, rng
         self._view = LeaseView(identity, int(election.lease_seconds))
-        self._version = ""
+        self._lease: Raw = {}
         self._on_new_leader = on_new_leader
+        self._recorder = recorder or NoRecorder()
         self._reported = ""
         self._leading = False
 
@@ -89,10 +99,12 @@ class LeaderElector:
         """
         await self._acquire()
         self._leading = True
+        self._record("became leader")
         try:
             lost, failure = await self._lead(lead)
         finally:
             self._leading = False
+            self._record("stopped leading")
             if self.election.release_on_stop:
                 await self._release()
         if lost is not None:
@@ -142,12 +154,11 @@ class LeaderElector:
             if view.is_leader and view.is_valid(now) and await self._try_fast_renewal():
                 return True
             try:
-                lease = await self._client.get(LEASES, self.election.name, self.election.namespace)
+                record = await self._read()
             except NotFound:
                 await self._create(view.first_claim(self._clock.now()))
                 return True
-            self._version = lease.metadata.resource_version
-            view.observe(LeaseRecord.of(lease.spec), self._clock.monotonic())
+            view.observe(record, self._clock.monotonic())
             if not view.may_take(self._clock.monotonic()):
                 return False
             await self._update(view.claim(self._clock.now()))
@@ -165,17 +176,22 @@ class LeaderElector:
             return False
         return True
 
+    async def _read(self) -> LeaseRecord:
+        election = self.election
+        self._lease = await self._client.get(_WHOLE_LEASES, election.name, election.namespace)
+        return LeaseRecord.of(msgspec.convert(self._lease.get("spec") or {}, LeaseSpec))
+
     async def _create(self, record: LeaseRecord) -> None:
-        lease = await self._client.create(LEASES, self._raw(record), self.election.namespace)
-        self._written(lease, record)
+        metadata = {"name": self.election.name, "namespace": self.election.namespace}
+        lease = {"metadata": metadata, "spec": record.as_raw()}
+        self._written(await self._client.create(_WHOLE_LEASES, lease, self.election.namespace), record)
 
     async def _update(self, record: LeaseRecord) -> None:
-        raw = self._raw(record)
-        raw["metadata"]["resourceVersion"] = self._version
-        self._written(await self._client.update(LEASES, raw, self.election.namespace), record)
+        lease = self._lease | {"spec": record.as_raw()}
+        self._written(await self._client.update(_WHOLE_LEASES, lease, self.election.namespace), record)
 
-    def _written(self, lease: Lease, record: LeaseRecord) -> None:
-        self._version = lease.metadata.resource_version
+    def _written(self, lease: Raw, record: LeaseRecord) -> None:
+        self._lease = lease
         self._view.wrote(record, self._clock.monotonic())
 
     async def _release(self) -> None:
@@ -183,20 +199,14 @@ class LeaderElector:
             return
         try:
             async with asyncio.timeout(self.election.renew_deadline_seconds):
-                lease = await self._client.get(LEASES, self.election.name, self.election.namespace)
-                if (lease.spec.holder_identity or "") == self.identity:
-                    self._version = lease.metadata.resource_version
+                if (await self._read()).holder == self.identity:
                     await self._update(self._view.release(self._clock.now()))
         except (ApiError, Unreachable, TimeoutError) as error:
             _log.info("lease not given back", extra={"lease": self._lease_name(), "error": str(error)})
 
-    def _raw(self, record: LeaseRecord) -> Raw:
-        return {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.name,
-            "metadata": {"name": self.election.name, "namespace": self.election.namespace},
-            "spec": record.as_raw(),
-        }
+    def _record(self, what: str) -> None:
+        lease = {"apiVersion": LEASES.api_version, "kind": LEASES.name} | self._lease
+        self._recorder.event(lease, "Normal", "LeaderElection", f"{self.identity} {what}")
 
     def _report_leader(self) -> None:
         if self.leader and self.leader != self._reported:

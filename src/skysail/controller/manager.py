@@ -90,13 +90,15 @@ class Manager:
             registry=registry,
         )
         self._owns_informers = informers is None
+        self._recorders: list[CoreEventRecorder] = []
         self.elector: LeaderElector | None = None
         if leader_election is not None:
-            self.elector = LeaderElector(client, leader_election, self.settings.identity, clock=clock, rng=rng)
+            recorder = self._recorder_for(self.settings.component)
+            identity = self.settings.identity
+            self.elector = LeaderElector(client, leader_election, identity, clock=clock, rng=rng, recorder=recorder)
         self._queue_metrics = WorkQueueMetrics(registry, clock) if registry is not None else None
         self._reconcile_metrics = ReconcileMetrics(registry) if registry is not None else None
         self._loops: dict[str, RunLoop] = {}
-        self._recorders: list[CoreEventRecorder] = []
         self._beside: list[Callable[[], Awaitable[None]]] = []
         self._ready = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -113,8 +115,7 @@ class Manager:
             raise ValueError(f"another controller is named {name!r} already")
         metrics = self._queue_metrics.for_queue(name) if self._queue_metrics is not None else None
         queue: AsyncWorkQueue[Key] = AsyncWorkQueue(self.clock, order=PriorityOrder(), metrics=metrics)
-        recorder = CoreEventRecorder(self.client, f"{name}-controller", clock=self.clock, rng=self.rng)
-        self._recorders.append(recorder)
+        recorder = self._recorder_for(f"{name}-controller")
         controller.bind(Runtime(self.client, self.informers, recorder, self.clock, self.rng, queue))
         self._loops[name] = RunLoop(controller, workers or type(controller).workers, self._reconcile_metrics)
 
@@ -176,6 +177,11 @@ class Manager:
     def is_idle(self) -> bool:
         """Whether no key waits or is in work; delayed ones do not count."""
         return all(not (each.waiting or each.processing) for each in self.statistics().values())
+
+    def _recorder_for(self, component: str) -> CoreEventRecorder:
+        recorder = CoreEventRecorder(self.client, component, clock=self.clock, rng=self.rng)
+        self._recorders.append(recorder)
+        return recorder
 
     async def _lead(self) -> LeadershipLost | None:
         """Work, as the elected leader if need be, until stopped; why, if that was for having lost the lead."""
