@@ -156,6 +156,7 @@ def test_quotas_are_charged_and_refuse_when_used_up() -> None:
             "limited: requests.cpu=1",
         )
         await caller.send("POST", PODS, asking("c", requests={"cpu": "1m"}), dryRun="All")
+        assert (await caller.refused("POST", PODS, asking("a", requests={"cpu": "1m"})))[0] == 409
         assert (await caller.get(f"{QUOTAS}/q"))["status"]["used"]["pods"] == "1"
 
     virtual(test)

@@ -42,9 +42,15 @@ def enforce(a: Attributes) -> None:
         used = _check(a, quota, usage)
         if used is not None:
             charged.append((quota["metadata"]["name"], used))
-    if not a.ctx.dry_run:
+    if not a.ctx.dry_run and not _will_fail(a):
         for name, used in charged:
             _charge(a, name, used)
+
+
+def _will_fail(a: Attributes) -> bool:
+    """Whether a create will be refused for its name, after which nothing may have been charged."""
+    name = a.obj["metadata"].get("name") or ""
+    return a.operation == "CREATE" and a.ctx.reader.get(a.resource.group_resource, a.namespace, name) is not None
 
 
 def _counts(a: Attributes) -> bool:
