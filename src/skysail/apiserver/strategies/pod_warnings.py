@@ -51,14 +51,7 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 def pod_warnings(pod: Raw, path: str = "") -> Warnings:
     """The warnings about a pod, or about a template standing at `path` (with a dot behind it)."""
     spec, annotations = pod.get("spec") or {}, (pod.get("metadata") or {}).get("annotations") or {}
-    found: Warnings = []
-    for key in spec.get("nodeSelector") or ():
-        if key in _OLD_LABELS:
-            found.append(f"{path}spec.nodeSelector[{key}]: {_OLD_LABELS[key]}")
-    if spec.get("affinity"):
-        found += _node_affinity(spec["affinity"].get("nodeAffinity") or {}, f"{path}spec.affinity.nodeAffinity")
-    if spec.get("topologySpreadConstraints"):
-        found += _spread(spec["topologySpreadConstraints"], f"{path}spec.topologySpreadConstraints")
+    found = _placement(spec, path)
     if annotations:
         found += [
             f"{path}metadata.annotations[{key}]: {words}"
@@ -87,6 +80,18 @@ def pod_warnings(pod: Raw, path: str = "") -> Warnings:
         for kind in ("podAffinity", "podAntiAffinity"):
             found += _pod_affinity(spec["affinity"].get(kind) or {}, f"{path}spec.affinity.{kind}")
     return found + _addresses(spec, path)
+
+
+def _placement(spec: Raw, path: str) -> Warnings:
+    found: Warnings = []
+    for key in spec.get("nodeSelector") or ():
+        if key in _OLD_LABELS:
+            found.append(f"{path}spec.nodeSelector[{key}]: {_OLD_LABELS[key]}")
+    if spec.get("affinity"):
+        found += _node_affinity(spec["affinity"].get("nodeAffinity") or {}, f"{path}spec.affinity.nodeAffinity")
+    if spec.get("topologySpreadConstraints"):
+        found += _spread(spec["topologySpreadConstraints"], f"{path}spec.topologySpreadConstraints")
+    return found
 
 
 def _containers(spec: Raw, path: str) -> Iterator[tuple[Raw, str]]:

@@ -159,6 +159,12 @@ def _rest(spec: Raw, path: str) -> Errors:
     for key in ("serviceAccountName", "nodeName"):
         if spec.get(key):
             errors += at(f"{path}.{key}", dns_subdomain(spec[key]), spec[key])
+    return errors + _late(spec, path)
+
+
+def _late(spec: Raw, path: str) -> Errors:
+    """The second half of what is seldom there, in upstream's order."""
+    errors: Errors = []
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
         errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, in_range(1, _MAX_INT32)))
