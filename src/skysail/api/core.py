@@ -130,7 +130,32 @@ class AzureDiskVolumeSource(Struct, frozen=True, gc=False):
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
     read_only: bool | None = None
+
+
+class AzureFileVolumeSource(Struct, frozen=True, gc=False):
+    """An in-tree file share of Azure; only its presence matters here."""
+
+    share_name: str = ""
+
+
+class CinderVolumeSource(Struct, frozen=True, gc=False):
+    """An in-tree disk of OpenStack."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class PortworxVolumeSource(Struct, frozen=True, gc=False):
+    """An in-tree disk of Portworx."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class VsphereVirtualDiskVolumeSource(Struct, frozen=True, gc=False):
+    """An in-tree disk of vSphere; only its presence matters here."""
+
+    volume_path: str = ""
 
 
 class ISCSIVolumeSource(Struct, frozen=True, gc=False):
@@ -174,6 +199,10 @@ class Volume(Struct, frozen=True, gc=False):
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
     csi: CSIVolumeSource | None = None

@@ -6,7 +6,15 @@ import msgspec
 
 from skysail.api.affinity import NodeSelector
 from skysail.api.cluster import ObjectReference
-from skysail.api.core import AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, GCEPersistentDiskVolumeSource
+from skysail.api.core import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    AzureFileVolumeSource,
+    CinderVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    PortworxVolumeSource,
+    VsphereVirtualDiskVolumeSource,
+)
 from skysail.api.meta import ApiObject, LabelSelector, Struct
 
 
@@ -99,6 +107,10 @@ class PersistentVolumeSpec(Struct, frozen=True, gc=False):
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
     volume_attributes_class_name: str | None = None
 
 
