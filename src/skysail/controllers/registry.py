@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from skysail.api.errors import ConfigError
 from skysail.controller.controller import Controller
+from skysail.controllers.cronjob.loop import CronJobController
 from skysail.controllers.daemonset.loop import DaemonSetController
 from skysail.controllers.deployment.loop import DeploymentController
 from skysail.controllers.disruption.loop import DisruptionController
@@ -14,7 +15,10 @@ from skysail.controllers.garbage.loop import GarbageCollector
 from skysail.controllers.job.loop import JobController
 from skysail.controllers.namespace.loop import NamespaceController
 from skysail.controllers.nodelifecycle.loop import NodeLifecycleController
+from skysail.controllers.podgc.loop import PodGCController
+from skysail.controllers.quota.loop import ResourceQuotaController
 from skysail.controllers.replicaset.loop import ReplicaSetController
+from skysail.controllers.serviceaccount.loop import ServiceAccountController
 from skysail.controllers.statefulset.loop import StatefulSetController
 from skysail.controllers.tainteviction.loop import TaintEvictionController
 from skysail.controllers.ttl.loop import TTLAfterFinishedController
@@ -25,12 +29,16 @@ CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "statefulset-controller": StatefulSetController,
     "daemonset-controller": DaemonSetController,
     "job-controller": JobController,
+    "cronjob-controller": CronJobController,
     "ttl-after-finished-controller": TTLAfterFinishedController,
     "garbage-collector-controller": GarbageCollector,
     "namespace-controller": NamespaceController,
     "disruption-controller": DisruptionController,
     "node-lifecycle-controller": NodeLifecycleController,
     "taint-eviction-controller": TaintEvictionController,
+    "pod-garbage-collector-controller": PodGCController,
+    "serviceaccount-controller": ServiceAccountController,
+    "resourcequota-controller": ResourceQuotaController,
 }
 
 

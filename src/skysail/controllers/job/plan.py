@@ -212,9 +212,9 @@ def _plan_creation(view: JobView, missing: int) -> JobPlan:
 
 
 def _pending_indexes(view: JobView, count: int) -> list[int]:
-    busy = set(filter(None.__ne__, map(completion_index, view.active)))
+    busy = set(map(completion_index, view.active))
     if replaces_only_failed(view.spec):
-        busy |= set(filter(None.__ne__, map(completion_index, filter(is_terminating, view.pods))))
+        busy |= set(map(completion_index, filter(is_terminating, view.pods)))
     taken = view.done | Indexes.of(index for index in busy if index is not None)
     if view.given_up is not None:
         taken |= view.given_up
