@@ -45,25 +45,25 @@ _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution",
 )  # fmt: skip
+_SELDOM = frozenset(
+    (
+        "nodeSelector", "affinity", "topologySpreadConstraints", "volumes", "hostAliases", "imagePullSecrets",
+        "overhead", "dnsConfig",
+    )
+)  # fmt: skip
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def pod_warnings(pod: Raw, path: str = "") -> Warnings:
     """The warnings about a pod, or about a template standing at `path` (with a dot behind it)."""
     spec, annotations = pod.get("spec") or {}, (pod.get("metadata") or {}).get("annotations") or {}
-    found = _placement(spec, path)
+    found = [] if spec.keys().isdisjoint(_SELDOM) else _seldom(spec, path)
     if annotations:
         found += [
             f"{path}metadata.annotations[{key}]: {words}"
             for key, words in _OLD_ANNOTATIONS.items()
             if key in annotations
         ]
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        found += [
-            f"{path}spec.volumes[{index}].{kind}: {_OLD_VOLUMES[kind]}" for kind in volume.keys() & _OLD_VOLUMES.keys()
-        ]
-    found += _repeated(spec, path)
-    found += _fractions(spec.get("overhead") or {}, f"{path}spec.overhead")
     context = spec.get("securityContext") or {}
     if _SECCOMP in annotations and not context.get("seccompProfile"):
         found.append(f"{path}metadata.annotations[{_SECCOMP}]: {_USE_SECCOMP}")
@@ -76,13 +76,11 @@ def pod_warnings(pod: Raw, path: str = "") -> Warnings:
     if grace is not None and grace < 0:
         place = f"{path}spec.terminationGracePeriodSeconds"
         found.append(f"{place}: must be >= 0; negative values are invalid and will be treated as 1")
-    if spec.get("affinity"):
-        for kind in ("podAffinity", "podAntiAffinity"):
-            found += _pod_affinity(spec["affinity"].get(kind) or {}, f"{path}spec.affinity.{kind}")
-    return found + _addresses(spec, path)
+    return found
 
 
-def _placement(spec: Raw, path: str) -> Warnings:
+def _seldom(spec: Raw, path: str) -> Warnings:
+    """The warnings about what few pods have."""
     found: Warnings = []
     for key in spec.get("nodeSelector") or ():
         if key in _OLD_LABELS:
@@ -91,7 +89,14 @@ def _placement(spec: Raw, path: str) -> Warnings:
         found += _node_affinity(spec["affinity"].get("nodeAffinity") or {}, f"{path}spec.affinity.nodeAffinity")
     if spec.get("topologySpreadConstraints"):
         found += _spread(spec["topologySpreadConstraints"], f"{path}spec.topologySpreadConstraints")
-    return found
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        found += [
+            f"{path}spec.volumes[{index}].{kind}: {_OLD_VOLUMES[kind]}" for kind in volume.keys() & _OLD_VOLUMES.keys()
+        ]
+    found += _repeated(spec, path) + _fractions(spec.get("overhead") or {}, f"{path}spec.overhead")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        found += _pod_affinity((spec.get("affinity") or {}).get(kind) or {}, f"{path}spec.affinity.{kind}")
+    return found + _addresses(spec, path)
 
 
 def _containers(spec: Raw, path: str) -> Iterator[tuple[Raw, str]]:

@@ -4,6 +4,7 @@ Source: pkg/apis/core/validation/validation.go validateResourceRequirements, pkg
 """
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 
 from skysail.api.quantity import Quantity, parse_quantity
 from skysail.api.raw import Raw
@@ -94,13 +95,18 @@ def quota_resource_name(name: str, path: str) -> Errors:
 
 def amount(name: str, value: object, path: str) -> Errors:
     """Check one amount of a resource: not negative, whole where only whole ones exist."""
-    quantity = parse_quantity(str(value))
-    errors: Errors = []
-    if quantity.nano < 0:
-        errors.append(invalid(path, str(quantity), NEGATIVE))
+    shown, faults = _amount_faults(name, str(value))
+    return [invalid(path, shown, fault) for fault in faults]
+
+
+@lru_cache(maxsize=4096)
+def _amount_faults(name: str, value: str) -> tuple[str, tuple[str, ...]]:
+    """The amount in its canonical form, and what is wrong with it; the same few pass by again and again."""
+    quantity = parse_quantity(value)
+    faults = [NEGATIVE] if quantity.nano < 0 else []
     if quantity.milli_value() % 1000 and is_whole(name):
-        errors.append(invalid(path, str(quantity), "must be an integer"))
-    return errors
+        faults.append("must be an integer")
+    return str(quantity), tuple(faults)
 
 
 def non_negative_amount(value: object, path: str) -> Errors:
