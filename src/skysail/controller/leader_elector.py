@@ -64,7 +64,7 @@ class LeaderElector:
         self._view = LeaseView(identity, int(election.lease_seconds))
         self._lease: Raw = {}
         self._on_new_leader = on_new_leader
-        self._recorder = recorder or NoRecorder()
+        self._recorder: EventRecorder = recorder if recorder is not None else NoRecorder()
         self._reported = ""
         self._leading = False
 

@@ -95,7 +95,8 @@ class _QueueingRecorder:
         self._idle.set()
         self._last_nanos = 0
 
-    def __len__(self) -> int:
+    @property
+    def pending(self) -> int:
         """How many Events wait to be written or are being written."""
         return len(self._queue) + self._writing
 
