@@ -5,7 +5,7 @@ import sys
 import typer
 
 from skysail.api.errors import SkysailError
-from skysail.cli import apiserver, crd, demo, explain, scheduler, up
+from skysail.cli import apiserver, controller_manager, crd, demo, explain, scheduler, up
 
 app = typer.Typer(
     name="skysail",
@@ -19,6 +19,7 @@ app.command("demo")(demo.demo)
 app.command("apiserver")(apiserver.apiserver)
 app.command("explain")(explain.explain)
 app.command("scheduler")(scheduler.scheduler)
+app.add_typer(controller_manager.app)
 app.add_typer(crd.app)
 
 
