@@ -234,3 +234,31 @@ async def test_the_last_reconcile_always_sees_the_newest_version(cluster):
         await cluster.advance(cluster.rng.random() / 2)
     await cluster.settle()
     assert {name: slow.last[name] for name in final} == final
+
+
+async def test_asking_for_a_cache_nobody_filled_is_refused_and_not_answered_with_nothing(cluster, caplog):
+    class Forgetful(Noting):
+        async def reconcile(self, key):
+            self.lister(Pod).list()
+
+    forgetful = Forgetful()
+    await cluster.start(forgetful)
+    forgetful.enqueue(A)
+    await cluster.advance(0.001)
+    assert "asks for the cache of pods while it works: name the kind in a watch" in caplog.text
+
+
+async def test_periodic_work_runs_beside_the_workers_once_the_caches_are_filled(cluster):
+    await cluster.create(make_config_map("a"))
+
+    class Periodic(Noting):
+        async def run_beside(self):
+            while True:
+                self.seen = [each.name for each in self.lister(ConfigMap).list()], self.rng is cluster.rng
+                await asyncio.sleep(60)
+
+    periodic = Periodic()
+    await cluster.start(periodic)
+    await cluster.create(make_config_map("b"))
+    await cluster.advance(61)
+    assert periodic.seen == (["a", "b"], True)

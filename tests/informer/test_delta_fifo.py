@@ -5,10 +5,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skysail.informer import DeletedFinalStateUnknown, DeltaFIFO, DeltaType, Indexer, Key, Requeue, key_of, version_of
+from skysail.api.errors import InvariantBroken
+from skysail.informer import (
+    DeletedFinalStateUnknown,
+    Delta,
+    DeltaFIFO,
+    DeltaType,
+    Indexer,
+    Key,
+    Requeue,
+    key_of,
+    version_of,
+)
 from tests.informer.collection import pod
 
 ADDED, UPDATED, DELETED, REPLACED, SYNC = DeltaType
+A = Key("default", "a")
 
 
 def drained(fifo):
@@ -170,6 +182,25 @@ def test_the_shell_is_woken_by_new_keys_lists_and_bookmarks():
     fifo.replace(())
     fifo.bookmark("9")
     assert woken == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "why"),
+    [
+        (lambda fifo: fifo._queue.clear(), "queued keys and keys with deltas differ"),
+        (lambda fifo: fifo._items[Key("default", "a")].clear(), "queued without deltas"),
+        (
+            lambda fifo: fifo._items[Key("default", "a")].extend([Delta(DELETED, pod("a"))] * 2),
+            "two deletions in a row",
+        ),
+    ],
+)
+def test_validate_names_what_is_broken(break_it, why):
+    fifo = DeltaFIFO()
+    fifo.add(pod("a"))
+    break_it(fifo)
+    with pytest.raises(InvariantBroken, match=why):
+        fifo.validate()
 
 
 class FifoMachine(RuleBasedStateMachine):
