@@ -23,6 +23,7 @@ from skysail.api.coordination import Lease
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.policy import PodDisruptionBudget
+from skysail.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from skysail.api.scheduling import PriorityClass
 from skysail.api.storage import (
     CSIDriver,
@@ -119,12 +120,19 @@ CSI_STORAGE_CAPACITIES = Kind(
     "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", True, CSIStorageCapacity
 )
 VOLUME_ATTACHMENTS = Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", False, VolumeAttachment)
+RESOURCE_CLAIMS = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", True, ResourceClaim, _STATUS)
+RESOURCE_CLAIM_TEMPLATES = Kind(
+    "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", True, ResourceClaimTemplate
+)
+RESOURCE_SLICES = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", False, ResourceSlice)
+DEVICE_CLASSES = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", False, DeviceClass)
 
 KINDS: tuple[Kind[Any], ...] = (
     PODS, NODES, NAMESPACES, SERVICES, CONFIGMAPS, SERVICE_ACCOUNTS, EVENTS, RESOURCE_QUOTAS, REPLICATION_CONTROLLERS,
     PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS,
     CONTROLLER_REVISIONS, JOBS, CRONJOBS, PRIORITY_CLASSES, POD_DISRUPTION_BUDGETS, LEASES, STORAGE_CLASSES, CSI_NODES,
-    CSI_DRIVERS, CSI_STORAGE_CAPACITIES, VOLUME_ATTACHMENTS,
+    CSI_DRIVERS, CSI_STORAGE_CAPACITIES, VOLUME_ATTACHMENTS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES,
+    DEVICE_CLASSES,
 )  # fmt: skip
 """Every kind that Skysail reads as a Struct."""
 

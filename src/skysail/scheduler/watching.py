@@ -22,9 +22,6 @@ _log = logging.getLogger(__name__)
 
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _UNSTRUCTURED: Final = (
-    Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", True, dict),
-    Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", False, dict),
-    Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", False, dict),
     Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", True, dict),
 )
 _BY_RESOURCE: Final[Mapping[str, Kind[Any]]] = {
