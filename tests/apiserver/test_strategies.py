@@ -37,7 +37,7 @@ def test_services_get_addresses_nobody_else_has() -> None:
         seen = [(await caller.post(SERVICES, service(f"s{n}")))["spec"]["clusterIP"] for n in range(5)]
         assert len(set(seen)) == 5
         status, message = await caller.refused("POST", SERVICES, service("s5"))
-        assert (status, "range is full" in message) == (422, True)
+        assert (status, "range is full" in message) == (500, True)
         await caller.send("DELETE", f"{SERVICES}/s0")
         assert (await caller.post(SERVICES, service("s5")))["spec"]["clusterIP"] == seen[0]
         assert (await caller.post(SERVICES, service("h", clusterIP="None")))["spec"]["clusterIPs"] == ["None"]
@@ -52,8 +52,14 @@ def test_named_addresses_and_ports_must_be_free_and_in_range() -> None:
         ]))  # fmt: skip
         for change, words in (
             ({"clusterIP": "10.0.0.9"}, "failed to allocate IP 10.0.0.9: provided IP is already allocated"),
-            ({"clusterIP": "10.1.0.9"}, "the provided IP (10.1.0.9) is not in the valid range"),
-            ({"type": "NodePort", "ports": [{"port": 1, "nodePort": 30080}]}, "provided port is already allocated"),
+            ({"clusterIP": "10.1.0.9"}, "the provided network does not match the current range"),
+            ({"clusterIP": "10.0.0.0"}, "the provided IP (10.0.0.0) is not in the valid range"),
+            ({"ipFamilyPolicy": "RequireDualStack"}, "this cluster is not configured for dual-stack services"),
+            ({"ipFamilies": ["IPv6"]}, 'spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster'),
+            (
+                {"type": "NodePort", "ports": [{"port": 1, "nodePort": 30080, "protocol": "UDP"}]},
+                "provided port is already allocated",
+            ),
             ({"type": "NodePort", "ports": [{"port": 1, "nodePort": 80}]}, "provided port is not in the valid range"),
         ):
             status, message = await caller.refused("POST", SERVICES, service("b", **change))
@@ -71,10 +77,27 @@ def test_what_belonged_to_the_old_type_of_a_service_goes() -> None:
         assert "nodePort" not in made["spec"]["ports"][0]
         assert "externalTrafficPolicy" not in made["spec"]
         kept = made["spec"]["clusterIP"]
+        status, message = await caller.refused("PATCH", f"{SERVICES}/a", {"spec": {"clusterIP": "10.0.0.77"}})
+        assert (status, message.split(": ", 1)[1]) == (
+            422,
+            'spec.clusterIPs[0]: Invalid value: ["10.0.0.77"]: may not change once set',
+        )
         replaced = service("a")
         replaced["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
         made = json.loads((await caller.send("PUT", f"{SERVICES}/a", replaced)).body)
         assert made["spec"]["clusterIP"] == kept
+        made = await caller.merge(f"{SERVICES}/a", {"spec": {"type": "ExternalName", "externalName": "a.b"}})
+        assert not made["spec"].keys() & {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}
+        made = await caller.merge(f"{SERVICES}/a", {"spec": {"type": "LoadBalancer", "externalName": None}})
+        assert made["spec"]["clusterIPs"] == [made["spec"]["clusterIP"]]
+        ingress = {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}
+        made = await caller.merge(f"{SERVICES}/a/status", ingress)
+        assert made["status"]["loadBalancer"]["ingress"][0]["ipMode"] == "VIP"
+        made = await caller.merge(f"{SERVICES}/a", {"spec": {"externalTrafficPolicy": "Local"}})
+        assert made["spec"]["healthCheckNodePort"] >= 30000
+        made = await caller.merge(f"{SERVICES}/a", {"spec": {"type": "ClusterIP"}})
+        assert made["status"] == {"loadBalancer": {}}
+        assert not made["spec"].keys() & {"healthCheckNodePort", "externalTrafficPolicy"}
 
     virtual(test)
 

@@ -74,7 +74,7 @@ def _service(obj: Raw, old: Raw) -> Errors:
     errors += _ports(spec)
     errors += labels(spec.get("selector") or {}, "spec.selector")
     errors += _affinity(spec)
-    errors += _addresses(spec, before.get("clusterIPs") or ())
+    errors += related_fields(spec, before.get("clusterIPs") or ())
     errors += _external_ips(spec, before.get("externalIPs") or ())
     if kind not in _TYPES:
         errors.append(not_supported("spec.type", kind, _TYPES) if kind else required("spec.type"))
@@ -158,7 +158,7 @@ def _client_ip(config: Raw | None, path: str) -> Errors:
     return []
 
 
-def _addresses(spec: Raw, known: Collection[str]) -> Errors:
+def related_fields(spec: Raw, known: Collection[str]) -> Errors:
     """Check cluster addresses, families and the policy about them against one another."""
     if spec.get("type") == "ExternalName":
         return []
