@@ -130,7 +130,7 @@ class Faults:
         rules: Those written by the test, first come first served.
         is_partitioned: Whether nothing gets through.
         on_heal: Called when a partition ends.
-        open: The watches that are open now.
+        open: The watches that are open now (dictionaries, because sets have no order that repeats).
         struck: How many faults have happened.
     """
 
@@ -138,8 +138,8 @@ class Faults:
     chaos: Chaos = Chaos()
     rules: list[Rule] = field(default_factory=list)
     is_partitioned: bool = False
-    on_heal: set[Callable[[], None]] = field(default_factory=set)
-    open: set[OpenWatch] = field(default_factory=set)
+    on_heal: dict[Callable[[], None], None] = field(default_factory=dict)
+    open: dict[OpenWatch, None] = field(default_factory=dict)
     struck: int = 0
 
     # --- what a test says ---

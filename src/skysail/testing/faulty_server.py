@@ -84,18 +84,18 @@ class FaultyServer:
         """Wait while there is a partition, as packets do that are sent again and again."""
         while self.faults.is_partitioned:
             healed = asyncio.Event()
-            self.faults.on_heal.add(healed.set)
+            self.faults.on_heal[healed.set] = None
             try:
                 await healed.wait()
             finally:
-                self.faults.on_heal.discard(healed.set)
+                self.faults.on_heal.pop(healed.set, None)
         self._check_alive()
 
     async def _watch(self, call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Pass a watch on, until it ends or a fault ends it."""
         stream = Interruptible(chunks)
         watch = OpenWatch(call, stream.interrupt)
-        self.faults.open.add(watch)
+        self.faults.open[watch] = None
         try:
             while (chunk := await stream.next()) is not None:
                 await self._wait_healed()
@@ -109,7 +109,7 @@ class FaultyServer:
             elif watch.ending is Ending.BROKEN:
                 raise Unreachable(f"{call}: the watch broke off (injected by a test)") from None
         finally:
-            self.faults.open.discard(watch)
+            self.faults.open.pop(watch, None)
             await stream.close()
 
     def _lines(self, call: Call, chunk: bytes) -> bytes:

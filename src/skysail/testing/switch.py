@@ -34,8 +34,8 @@ class ServerSwitch:
         self.is_on = True
         self.writes = 0
         self.last_writes: list[str] = []
-        self._open: set[Interruptible] = set()
-        self._changed: set[asyncio.Event] = set()
+        self._open: dict[Interruptible, None] = {}
+        self._changed: dict[asyncio.Event, None] = {}
 
     def switch_off(self) -> None:
         """Refuse everything and break all watches off."""
@@ -50,11 +50,11 @@ class ServerSwitch:
     async def wait_changed(self) -> None:
         """Wait until something is written."""
         changed = asyncio.Event()
-        self._changed.add(changed)
+        self._changed[changed] = None
         try:
             await changed.wait()
         finally:
-            self._changed.discard(changed)
+            self._changed.pop(changed, None)
 
     async def handle(self, request: Request, user: User) -> Response:
         """See `Handler.handle`.
@@ -82,12 +82,12 @@ class ServerSwitch:
 
     async def _watch(self, call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         stream = Interruptible(chunks)
-        self._open.add(stream)
+        self._open[stream] = None
         try:
             while (chunk := await stream.next()) is not None:
                 yield chunk
         except Interrupted:
             raise Unreachable(f"{call}: the watch broke off (the server was switched off)") from None
         finally:
-            self._open.discard(stream)
+            self._open.pop(stream, None)
             await stream.close()
