@@ -273,7 +273,7 @@ _TABLE: Mapping[tuple[str, str], GenericStrategy] = {
     ("resource.k8s.io", "resourcepoolstatusrequests"): GenericStrategy(Rules(status=True, returns_deleted=True)),
     ("certificates.k8s.io", "certificatesigningrequests"): SigningRequestStrategy(
         Rules(
-            name_check=certificates.any_name,
+            name_check=path_segment,
             status=True,
             defaults=groups.with_status,
             validate=certificates.signing_request,

@@ -13,7 +13,7 @@ from skysail.api.raw import Raw
 from skysail.apiserver.contract import duplicate, forbidden, invalid, not_supported, quote, required, too_long
 from skysail.apiserver.validation.field import Errors
 from skysail.apiserver.validation.metadata import look_again
-from skysail.apiserver.validation.names import NameCheck, dns_label, dns_subdomain
+from skysail.apiserver.validation.names import NameCheck, dns_label, dns_subdomain, path_segment
 
 _USAGES = (
     "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
@@ -26,11 +26,6 @@ _DECISIONS, _FINAL = ("Approved", "Denied"), ("Approved", "Denied", "Failed")
 _SHORTEST = 600
 _LONGEST_HOST, _LONGEST_SIGNER = 253, 571
 _pem_re = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s.*?-----END \1-----", re.S)
-
-
-def any_name(name: str) -> tuple[str, ...]:
-    """Upstream does not care what a request is called."""
-    return ()
 
 
 def _blocks(text: str) -> list[str]:
@@ -149,9 +144,8 @@ def signing_request_approval_update(new: Raw, old: Raw) -> Errors:
 
 
 def _update(new: Raw, old: Raw, *, certificate: bool, decisions: bool) -> Errors:
-    check: NameCheck = any_name
     status, before = new.get("status") or {}, old.get("status") or {}
-    errors = look_again(new, check) + _request(new, before)
+    errors = look_again(new, path_segment) + _request(new, before)
     path = "status.conditions"
     for kind in _FINAL:
         if len(_of_type(status, kind)) < len(_of_type(before, kind)):
