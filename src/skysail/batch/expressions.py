@@ -5,6 +5,7 @@
 Nested as deep as one likes. A plugin that abstains is left out; when all abstain the point's neutral answer holds.
 Which operators a point takes, and what is neutral there, stands in `points`.
 
+>>> from skysail.batch.points import POINTS
 >>> parse("and(gang, or(quota, priority))", POINTS["jobValid"], {"gang", "quota", "priority"}).names
 ('gang', 'quota', 'priority')
 """
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from skysail.api.errors import ConfigError
 from skysail.batch.model.outcome import Outcome
-from skysail.batch.points import OPERATORS, POINTS, Point
+from skysail.batch.points import OPERATORS, Point
 
 Verdict: TypeAlias = bool | Outcome
 """Yes, no, or no with the reason; an Outcome is false."""
@@ -248,9 +249,3 @@ def evaluated(expression: Expression, answers: Callable[[str], object]) -> str:
     else:
         said = "abstains" if answer is None else answer
     return f"{expression.word}={said}"
-
-
-__all__ = [
-    "POINTS", "Expression", "RowMask", "RowScores", "Verdict", "collect", "compute", "compute_rows", "decide",
-    "decide_rows", "default_expression", "evaluated", "parse",
-]  # fmt: skip

@@ -1,0 +1,86 @@
+"""Zones: for jobs that must, or would rather, be together.
+
+Zones are tried in the order of plugins' scores, then the tightest that may hold the job first. A job that runs already
+stays in the zone it has. This is a stage of `allocateJob`; by itself the action has nothing to do.
+"""
+
+from collections.abc import Callable, Iterator
+
+from skysail.batch.expressions import RowMask
+from skysail.batch.model.job import HELD, Job, TaskState
+from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.rows import capacity, fitting, signature, zones
+from skysail.batch.session import Arguments, Session
+
+
+class AllocateZone:
+    """The action."""
+
+    name = "allocateZone"
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+
+    def initialize(self) -> None:
+        """Nothing to do."""
+
+    def execute(self, session: Session) -> None:
+        """Nothing is left to do: jobs go through this stage one by one."""
+
+    def uninitialize(self) -> None:
+        """Nothing to do."""
+
+
+def place_in_zone(session: Session, job: Job, attempt: Callable[[RowMask | None], bool]) -> bool:
+    """Try a job in one zone after another; one that only prefers a zone is at last tried without.
+
+    Args:
+        session: Whose rows.
+        job: The job.
+        attempt: Places it on some rows (None is all); leaves nothing behind when it says False.
+    """
+    wish = job.spec.zone if job.spec is not None else None
+    if wish is None or not (wish.required or wish.preferred):
+        return attempt(None)
+    if any(attempt(mask) for _, mask in candidate_zones(session, job)):
+        return True
+    return not wish.required and attempt(None)
+
+
+def candidate_zones(session: Session, job: Job) -> Iterator[tuple[str, RowMask]]:
+    """Zones worth trying, best first."""
+    level = job.spec.zone.level if job.spec is not None else ""
+    known = zones(session, level)
+    rows = session.nodes.table.rows
+    used = [rows[task.node] for task in job.in_state(*HELD) if task.node in rows]
+    pinned = [name for name, mask in known.items() if any(mask[row] for row in used)]
+    places = _places(session, job, known)
+    names = pinned or list(known)
+    names.sort(key=lambda name: (-session.zone_order(job, name), places[name], name))
+    lacking = max(0, job.min_member - job.counts().total)
+    return ((name, known[name]) for name in names if places[name] >= lacking)
+
+
+def _places(session: Session, job: Job, known: dict[str, RowMask]) -> dict[str, int]:
+    """How many of the job's tasks each zone may hold, counting each kind of task for itself."""
+    kinds = {signature(session, task): task for task in job.in_state(TaskState.PENDING)}
+    found = dict.fromkeys(known, 0)
+    for task in kinds.values():
+        counts = capacity(session, task, fitting(session, task))
+        for name, mask in known.items():
+            found[name] += int(counts[mask].sum())
+    return found
+
+
+def no_topology(session: Session, job: Job) -> Outcome:
+    """No zone holds the job."""
+    level = (job.spec.zone.level if job.spec is not None else "") or session.configuration.zone_label
+    places = _places(session, job, zones(session, level if level != session.configuration.zone_label else ""))
+    best = max(places.values(), default=0)
+    need = max(0, job.min_member - job.counts().total)
+    return Outcome(
+        OutcomeCode.NO_TOPOLOGY,
+        f"the best {level} holds {best} of {need} members",
+        {"level": level, "best_fit": best, "need": need},
+        next_events=(told(Event.POD_GONE), told(Event.NODE_ADDED), told(Event.NODE_CHANGED), told(Event.CLAIM_ENDED)),
+    )

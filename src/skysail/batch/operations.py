@@ -1,0 +1,302 @@
+"""The operations of a Statement: each changes the session's memory, can undo that exactly, and can be committed.
+
+    operation            memory                                                commit
+    Allocate             tasks on a node, charged as held                      assumed in the cluster cache, bound
+    Pipeline             tasks on a node, charged as claimed                   assumed (the shell writes the claim)
+    Evict                tasks leave: row freed, charge moved to releasing     evicted by the shell, after the claim
+    AllocateQuota        a slot on a node, charged as held                     its room assumed, its status written
+    AllocateTaskToQuota  a task in a slot, not charged again                   assumed, bound
+
+`uncommit` takes a committed operation back (a later one of the same job failed); `undo` must follow it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from skysail.batch.effects import BindBatch, Effects, Eviction
+from skysail.batch.ledger import Column, Refusal
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.slot import Slot
+from skysail.batch.nodes import SessionNodes
+from skysail.batch.registrar import Registrar
+from skysail.batch.slot_room import placeholder
+from skysail.batch.world import World
+from skysail.scheduler.cache.node_info import NodeInfo
+
+
+@dataclass(slots=True)
+class Scope:
+    """What operations work on.
+
+    Attributes:
+        world: Tasks, ledger, cluster cache.
+        nodes: The rows.
+        registrar: Whose handlers are told.
+        effects: Where commits leave what the shell shall do.
+    """
+
+    world: World
+    nodes: SessionNodes
+    registrar: Registrar
+    effects: Effects
+
+
+class Operation(ABC):
+    """One step."""
+
+    @abstractmethod
+    def apply(self, scope: Scope) -> Refusal | None:
+        """Change memory, or refuse and change nothing."""
+
+    @abstractmethod
+    def undo(self, scope: Scope) -> None:
+        """Change it back."""
+
+    @abstractmethod
+    def commit(self, scope: Scope, claim: Claim | None) -> None:
+        """Make it last.
+
+        Raises:
+            CacheError: It cannot be.
+        """
+
+    @abstractmethod
+    def uncommit(self, scope: Scope) -> None:
+        """Take a commit back."""
+
+
+@dataclass(slots=True)
+class Allocate(Operation):
+    """Tasks of one job, equal in what they ask for, on a node."""
+
+    job: Job
+    tasks: Sequence[Task]
+    node: str
+    column: Column = Column.HELD
+    before: NodeInfo | None = field(default=None, init=False)
+    batch: BindBatch | None = field(default=None, init=False)
+
+    @property
+    def _state(self) -> TaskState:
+        return TaskState.BINDING if self.column is Column.HELD else TaskState.CLAIMED
+
+    def apply(self, scope: Scope) -> Refusal | None:
+        """Charge the ledger, which may refuse; then put the tasks on the node."""
+        world, tasks = scope.world, self.tasks
+        vector = world.vector_of(tasks[0].request, world.flavors.of(self.node))
+        total = vector if len(tasks) == 1 else vector * len(tasks)
+        refusal = world.ledger.charge(
+            world.path_of(self.job.queue), total, self.column, releasing_counts=self.column is Column.HELD
+        )
+        if refusal is not None:
+            return refusal
+        self.before = scope.nodes.add(self.node, [task.info for task in tasks])
+        state = self._state
+        for task in tasks:
+            task.state, task.node, task.charged = state, self.node, vector
+        world.count_wanted(self.job, tasks[0].request, -len(tasks))
+        scope.registrar.fire("allocate", self.job, tasks, self.node)
+        return None
+
+    def undo(self, scope: Scope) -> None:
+        """The reverse."""
+        world, tasks = scope.world, self.tasks
+        scope.registrar.fire("deallocate", self.job, tasks, self.node)
+        world.count_wanted(self.job, tasks[0].request, len(tasks))
+        vector = tasks[0].charged
+        assert vector is not None
+        world.ledger.release(world.path_of(self.job.queue), vector * len(tasks), self.column)
+        for task in tasks:
+            task.state, task.node, task.charged = TaskState.PENDING, "", None
+        if self.before is not None:
+            scope.nodes.restore(self.before)
+
+    def commit(self, scope: Scope, claim: Claim | None) -> None:
+        """Assume the tasks; held ones shall be bound."""
+        done: list[Task] = []
+        try:
+            for task in self.tasks:
+                scope.world.assume(task, self.node)
+                done.append(task)
+        except ValueError:
+            for task in done:
+                scope.world.unassume(task)
+            raise
+        if self.column is Column.HELD:
+            self.batch = _batch_of(scope.effects, self.job)
+            self.batch.tasks.extend(self.tasks)
+            scope.registrar.fire("bind", self.job, self.tasks, self.node)
+
+    def uncommit(self, scope: Scope) -> None:
+        """Forget them."""
+        for task in self.tasks:
+            scope.world.unassume(task)
+        _take_from(scope.effects, self.batch, self.tasks)
+
+
+class Pipeline(Allocate):
+    """Tasks on a node whose room is still to be freed: charged as claimed, bound once the victims are gone."""
+
+    def __init__(self, job: Job, tasks: Sequence[Task], node: str) -> None:
+        super().__init__(job, tasks, node, Column.CLAIMED)
+
+
+@dataclass(slots=True)
+class Evict(Operation):
+    """Running tasks of one job leave."""
+
+    job: Job
+    tasks: Sequence[Task]
+    reason: str = "reclaim"
+    before: list[NodeInfo] = field(default_factory=list, init=False)
+    evictions: list[Eviction] = field(default_factory=list, init=False)
+
+    def apply(self, scope: Scope) -> Refusal | None:
+        """Free their rows; in the ledger they are leaving."""
+        world = scope.world
+        by_node: dict[str, list[Task]] = {}
+        for task in self.tasks:
+            by_node.setdefault(task.node, []).append(task)
+            if task.charged is not None:
+                world.ledger.move(world.path_of(self.job.queue), task.charged, Column.HELD, Column.RELEASING)
+            task.state = TaskState.RELEASING
+        for node, tasks in by_node.items():
+            before = scope.nodes.remove(node, [task.info for task in tasks])
+            if before is not None:
+                self.before.append(before)
+            scope.registrar.fire("evict", self.job, tasks, node)
+        return None
+
+    def undo(self, scope: Scope) -> None:
+        """The reverse."""
+        world = scope.world
+        for before in reversed(self.before):
+            scope.nodes.restore(before)
+        self.before.clear()
+        for task in self.tasks:
+            task.state = TaskState.BOUND
+            if task.charged is not None:
+                world.ledger.move(world.path_of(self.job.queue), task.charged, Column.RELEASING, Column.HELD)
+            scope.registrar.fire("allocate", self.job, (task,), task.node)
+
+    def commit(self, scope: Scope, claim: Claim | None) -> None:
+        """Leave the evictions to the shell.
+
+        Raises:
+            CacheError: There is no claim: nothing is evicted without a beneficiary.
+        """
+        if claim is None:
+            raise ValueError("an eviction needs a claim")
+        self.evictions = [Eviction(task, claim) for task in self.tasks]
+        scope.effects.evictions += self.evictions
+        scope.world.evicting.update(task.uid for task in self.tasks)
+
+    def uncommit(self, scope: Scope) -> None:
+        """Evict nobody."""
+        scope.world.evicting.difference_update(task.uid for task in self.tasks)
+        scope.effects.evictions = [each for each in scope.effects.evictions if each not in self.evictions]
+
+
+@dataclass(slots=True)
+class AllocateQuota(Operation):
+    """A slot on a node."""
+
+    slot: Slot
+    node: str
+    before: NodeInfo | None = field(default=None, init=False)
+
+    def apply(self, scope: Scope) -> Refusal | None:
+        """Charge its queue, which may refuse; then let it stand on the node."""
+        world, slot = scope.world, self.slot
+        vector = world.vector_of(slot.spec.resources, world.flavors.of(self.node))
+        refusal = world.ledger.charge(world.path_of(slot.spec.queue), vector)
+        if refusal is not None:
+            return refusal
+        slot.phase, slot.node = "Bound", self.node
+        self.before = scope.nodes.add(self.node, [placeholder(slot)])
+        return None
+
+    def undo(self, scope: Scope) -> None:
+        """The reverse."""
+        world, slot = scope.world, self.slot
+        vector = world.vector_of(slot.spec.resources, world.flavors.of(self.node))
+        world.ledger.release(world.path_of(slot.spec.queue), vector)
+        slot.phase, slot.node = "Pending", ""
+        if self.before is not None:
+            scope.nodes.restore(self.before)
+
+    def commit(self, scope: Scope, claim: Claim | None) -> None:
+        """Its room stands in the cache; its status shall say where."""
+        scope.world.refill_slot(self.slot)
+        scope.effects.slots.append(self.slot)
+
+    def uncommit(self, scope: Scope) -> None:
+        """Not."""
+        scope.world.cache.forget(f"slot:{self.slot.key}")
+        scope.effects.slots.remove(self.slot)
+
+
+@dataclass(slots=True)
+class AllocateTaskToQuota(Operation):
+    """A task in a slot that has a node."""
+
+    task: Task
+    slot: Slot
+    before: NodeInfo | None = field(default=None, init=False)
+    idle_since: float | None = field(default=None, init=False)
+    was_used: bool = field(default=False, init=False)
+    batch: BindBatch | None = field(default=None, init=False)
+
+    def apply(self, scope: Scope) -> Refusal | None:
+        """The slot's room shrinks by the task; the queue is not charged again."""
+        task, slot = self.task, self.slot
+        self.idle_since, self.was_used = slot.idle_since, slot.was_used
+        self.before = scope.nodes.remove(slot.node, [placeholder(slot)])
+        slot.put(task)
+        scope.nodes.add(slot.node, [task.info, placeholder(slot)])
+        task.slot, task.state, task.node = slot, TaskState.BINDING, slot.node
+        scope.world.count_wanted(task.job, task.request, -1)
+        scope.registrar.fire("allocate", task.job, (task,), slot.node)
+        return None
+
+    def undo(self, scope: Scope) -> None:
+        """The reverse."""
+        task, slot = self.task, self.slot
+        scope.registrar.fire("deallocate", task.job, (task,), slot.node)
+        scope.world.count_wanted(task.job, task.request, 1)
+        slot.take(task, 0.0)
+        slot.idle_since, slot.was_used = self.idle_since, self.was_used
+        task.slot, task.state, task.node = None, TaskState.PENDING, ""
+        if self.before is not None:
+            scope.nodes.restore(self.before)
+
+    def commit(self, scope: Scope, claim: Claim | None) -> None:
+        """Assume the task, and the smaller room."""
+        scope.world.assume(self.task, self.slot.node)
+        scope.world.refill_slot(self.slot)
+        self.batch = _batch_of(scope.effects, self.task.job)
+        self.batch.tasks.append(self.task)
+        scope.registrar.fire("bind", self.task.job, (self.task,), self.slot.node)
+
+    def uncommit(self, scope: Scope) -> None:
+        """Forget it; the room is set right by whoever undoes."""
+        scope.world.unassume(self.task)
+        _take_from(scope.effects, self.batch, (self.task,))
+        scope.world.refill_slot(self.slot)
+
+
+def _batch_of(effects: Effects, job: Job) -> BindBatch:
+    if not effects.binds or effects.binds[-1].job is not job:
+        effects.binds.append(BindBatch(job, []))
+    return effects.binds[-1]
+
+
+def _take_from(effects: Effects, batch: BindBatch | None, tasks: Sequence[Task]) -> None:
+    if batch is None:
+        return
+    gone = {task.uid for task in tasks}
+    batch.tasks[:] = [task for task in batch.tasks if task.uid not in gone]
+    if not batch.tasks and batch in effects.binds:
+        effects.binds.remove(batch)

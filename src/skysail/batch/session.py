@@ -1,0 +1,187 @@
+"""One cycle's world: a snapshot, the callbacks plugins registered when it opened, and what was decided.
+
+How it is opened, run and closed stands in `cycle`. A session decides only about jobs that are awake; nobody else is
+looked at.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Protocol
+
+import msgspec
+
+from skysail.batch.effects import Effects
+from skysail.batch.expressions import Expression
+from skysail.batch.model.job import Job, Task
+from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.model.queue import Queue
+from skysail.batch.nodes import SessionNodes
+from skysail.batch.operations import Scope
+from skysail.batch.registrar import Registrar
+from skysail.batch.shares import Entitlements, entitlements_of
+from skysail.batch.statement import Statement
+from skysail.batch.validity import structural_fault
+from skysail.batch.world import World
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The base of every plugin's and action's arguments; itself it has none."""
+
+
+class BatchPlugin(Protocol):
+    """What every plugin of the batch engine has.
+
+    A plugin is made for a configuration, registers its callbacks each time a session opens, and keeps nothing between
+    sessions that a fresh process would not come to as well.
+    """
+
+    @property
+    def name(self) -> str:
+        """As configuration writes it."""
+        ...
+
+    def on_session_open(self, session: "Session") -> None:
+        """Register callbacks."""
+        ...
+
+    def on_session_close(self, session: "Session") -> None:
+        """The cycle is over."""
+        ...
+
+
+class Action(Protocol):
+    """One step of a cycle."""
+
+    @property
+    def name(self) -> str:
+        """As configuration writes it."""
+        ...
+
+    def initialize(self) -> None:
+        """Before the first cycle with it."""
+        ...
+
+    def execute(self, session: "Session") -> None:
+        """Do it."""
+        ...
+
+    def uninitialize(self) -> None:
+        """After the last cycle with it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a cycle runs.
+
+    Attributes:
+        actions: In order.
+        plugins: In order, which is the order of answers where none is configured.
+        expressions: By point, where configured.
+        zone_label: The node label whose values are zones.
+        claim_seconds: How long a claim waits for its victims, beyond their grace period.
+        backoff_seconds: How long a job rests whose bindings failed.
+    """
+
+    actions: tuple[Action, ...]
+    plugins: tuple[BatchPlugin, ...]
+    expressions: Mapping[str, Expression] = field(default_factory=dict)
+    zone_label: str = "zone"
+    claim_seconds: float = 300.0
+    backoff_seconds: float = 1.0
+
+
+class Session(Registrar):
+    """One cycle.
+
+    Attributes:
+        world: What is decided about.
+        configuration: What runs.
+        now: Seconds since 1970.
+        nodes: The rows, with what was decided so far.
+        effects: What the shell shall do.
+        jobs: Valid awake jobs, by key.
+        outcomes: Jobs whose code or key numbers changed in this session.
+        tried: Keys of jobs that were tried.
+    """
+
+    def __init__(self, world: World, configuration: Configuration) -> None:
+        super().__init__([plugin.name for plugin in configuration.plugins], configuration.expressions)
+        self.world, self.configuration, self.now = world, configuration, world.now
+        world.cache.update_snapshot(world.snapshot)
+        self.nodes = SessionNodes(world.snapshot, world.cache)
+        self.effects = Effects()
+        self.scope = Scope(world, self.nodes, self, self.effects)
+        self.jobs: dict[str, Job] = {}
+        self.outcomes: dict[str, Job] = {}
+        self.tried: dict[str, None] = {}
+        self.signer: Callable[[Task], object] = lambda task: id(task.request)
+        """Equal for tasks that fit the same rows and score alike; the predicates plugin sets a better one."""
+        self.explainer: Callable[[Task], Mapping[str, int]] = lambda task: {}
+        """How many nodes gave which reason; the predicates plugin sets one."""
+        self.memo: dict[object, object] = {}
+        """What actions and plugins derive in this session, under keys that name them."""
+        self._digest = blake2b(digest_size=16)
+        self._entitlements: Entitlements | None = None
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    def statement(self) -> Statement:
+        """A transaction; see there."""
+        return Statement(self.scope, self.is_enough)
+
+    def is_enough(self, job: Job) -> bool:
+        """Whether a job's minimum is met by what it has now."""
+        return job.spec is None or bool(self.job_ready(job, job.counts()))
+
+    def note(self, *words: str) -> None:
+        """Make a decision part of the cycle's digest."""
+        self._digest.update("\x00".join(words).encode() + b"\n")
+
+    @property
+    def digest(self) -> str:
+        """A hash of all decisions in order: equal input gives equal digests."""
+        return self._digest.hexdigest()
+
+    # -- what plugins and actions ask ------------------------------------------------------------------------------
+
+    @property
+    def entitlements(self) -> Entitlements:
+        """What each queue may hold, as of the opening."""
+        if self._entitlements is None:
+            self._entitlements = entitlements_of(self.world)
+        return self._entitlements
+
+    def queue_of(self, job: Job) -> Queue:
+        """The queue of a valid job."""
+        return self.world.tree[job.queue]
+
+    def waiting_jobs(self) -> Iterator[Job]:
+        """Valid awake jobs that were not settled yet in this session, in the order they woke."""
+        return (job for job in list(self.jobs.values()) if job.key in self.world.sleepers.awake)
+
+    # -- outcomes --------------------------------------------------------------------------------------------------
+
+    def settle(self, job: Job, outcome: Outcome | None, until: float | None = None) -> None:
+        """A job was tried: it goes on (None), or sleeps until what its outcome names."""
+        if self.world.settle(job, outcome):
+            self.outcomes[job.key] = job
+        if outcome is not None:
+            self.world.sleepers.sleep(job.key, outcome.next_events or (told(Event.GROUP_CHANGED, job.key),), until)
+            self.note(
+                "wait", job.key, outcome.code.value, *(f"{key}={value}" for key, value in outcome.numbers.items())
+            )
+
+    def validate(self, job: Job) -> Outcome | None:
+        """Why a job cannot be looked at, or None: what every job needs, then what plugins say."""
+        fault = structural_fault(self.world, job)
+        if fault is not None:
+            return fault
+        verdict = self.job_valid(job)
+        if isinstance(verdict, Outcome):
+            return verdict
+        if not verdict:
+            words = self.explain("jobValid", job)
+            return Outcome(OutcomeCode.BACKOFF, f"refused: {words}", next_events=(told(Event.GROUP_CHANGED, job.key),))
+        return None

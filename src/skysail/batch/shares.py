@@ -1,0 +1,185 @@
+"""The entitlement of every queue of a world, and what it says about moves between queues.
+
+Plain queues are measured over all flavors together (`ANY`), queues that name flavors on each of them; what the latter
+are entitled to is not divided again among the former.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from skysail.batch.entitlement import Claimant, divide
+from skysail.batch.ledger import Column
+from skysail.batch.model.queue import Queue
+from skysail.batch.model.resources import ANY, FlavorResource
+from skysail.batch.world import World
+
+
+@dataclass(slots=True)
+class Entitlements:
+    """What each queue may hold.
+
+    Attributes:
+        shares: By queue name and key; a key that is not there is not measured.
+        demand: What each queue holds and waits for, alike.
+        scaled: Queues whose guarantee or deserved share had to be scaled down, with the keys.
+        totals: What the cluster offers, by key.
+    """
+
+    shares: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
+    demand: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
+    scaled: dict[str, set[FlavorResource]] = field(default_factory=dict)
+    totals: dict[FlavorResource, int] = field(default_factory=dict)
+
+    def of(self, queue: str, key: FlavorResource) -> int | None:
+        """A queue's share; None when it is not measured there."""
+        return self.shares.get(queue, {}).get(key)
+
+    def claim(self, queue: Queue, key: FlavorResource) -> int | None:
+        """Up to where a queue may take back: its share, or nothing in a dimension in which it states no claim.
+
+        A queue that states a deserved share somewhere states by that where it does not; one that states none anywhere
+        claims by weight.
+        """
+        share = self.of(queue.name, key)
+        if share is None or queue.is_spot:
+            return None
+        states = any(figures.deserved is not None for figures in queue.spec.figures.values())
+        if states and queue.figures(key).deserved is None:
+            return queue.figures(key).guarantee or 0
+        return share
+
+    def dominant_use(self, queue: str, used: Mapping[FlavorResource, int]) -> Fraction:
+        """The largest part of its share that a queue uses; above 1 it borrows."""
+        most = Fraction(0)
+        for key, share in self.shares.get(queue, {}).items():
+            amount = used.get(key, 0)
+            if amount:
+                most = max(most, Fraction(amount, share) if share else Fraction(amount * 1_000_000))
+        return most
+
+    def potential(self, used: Mapping[str, Mapping[FlavorResource, int]]) -> tuple[Fraction, Fraction]:
+        """(unserved entitlement, use above entitlement), each in parts of the cluster: what every move must lower.
+
+        Args:
+            used: Held and claimed, by queue and key.
+        """
+        unserved = over = Fraction(0)
+        for queue, shares in self.shares.items():
+            amounts, demand = used.get(queue, {}), self.demand.get(queue, {})
+            for key, share in shares.items():
+                total = self.totals.get(key, 0)
+                if total > 0:
+                    amount = amounts.get(key, 0)
+                    unserved += Fraction(max(0, min(share, demand.get(key, 0)) - amount), total)
+                    over += Fraction(max(0, amount - share), total)
+        return unserved, over
+
+
+def entitlements_of(world: World) -> Entitlements:
+    """Divide the cluster among all queues.
+
+    Cost: Grows with queues times resources, not with jobs or nodes.
+    """
+    found = Entitlements()
+    flavored = {key for queue in world.tree.values() for key in queue.spec.figures if key[0] != ANY}
+    resources = {resource for _, resource in flavored} | _resources(world)
+    for queue in world.tree.values():
+        found.demand[queue.name] = {}
+        found.shares[queue.name] = {}
+    keys = [*sorted(flavored), *((ANY, resource) for resource in sorted(resources))]
+    for key in keys:
+        found.totals[key] = world.flavors.total(key)
+        for root in world.tree.roots:
+            _add_demand(world, root, key, found)
+    for key in keys:
+        taken = 0
+        if key[0] == ANY:
+            same = [each for each in flavored if each[1] == key[1]]
+            taken = sum(found.shares[root.name].get(each, 0) for root in world.tree.roots for each in same)
+        _divide(world.tree.roots, found.totals[key] - taken, key, found)
+    return found
+
+
+def _resources(world: World) -> set[str]:
+    wanted = {resource for amounts in world.wanted.values() for resource, amount in amounts.items() if amount}
+    named = {resource for queue in world.tree.values() for _, resource in queue.spec.figures}
+    held = {key[1] for root in world.tree.roots for column in Column for key in world.ledger.vector(root.name, column)}
+    return wanted | named | held
+
+
+def _is_measured(queue: Queue, key: FlavorResource) -> bool:
+    if queue.names_flavors:
+        return key[0] != ANY and (
+            key in queue.spec.figures or any(_is_measured(child, key) for child in queue.children)
+        )
+    if key[0] == ANY:
+        return not queue.children or any(_is_measured(child, key) for child in queue.children)
+    return any(_is_measured(child, key) for child in queue.children)
+
+
+def _add_demand(world: World, queue: Queue, key: FlavorResource, found: Entitlements) -> int:
+    flavor, resource = key
+    demand = world.ledger.used(queue.name, key)
+    if queue.children:
+        own = demand - sum(world.ledger.used(child.name, key) for child in queue.children)
+        demand = own + sum(_capped(child, key, _add_demand(world, child, key, found)) for child in queue.children)
+    demand += world.wanted.get(queue.name, {}).get(resource, 0)
+    if flavor != ANY:
+        demand = min(demand, max(found.totals[key], world.ledger.used(queue.name, key)))
+    found.demand[queue.name][key] = demand
+    return demand
+
+
+def _capped(queue: Queue, key: FlavorResource, demand: int) -> int:
+    limit = queue.limit(key)
+    return demand if limit is None else min(demand, limit)
+
+
+def _divide(siblings: Sequence[Queue], pool: int, key: FlavorResource, found: Entitlements) -> None:
+    measured = [queue for queue in siblings if not queue.is_spot and _is_measured(queue, key)]
+    if not measured:
+        return
+    division = divide(pool, [_claimant(queue, key, found.demand[queue.name].get(key, 0)) for queue in measured])
+    for queue in measured:
+        found.shares[queue.name][key] = division.shares[queue.name]
+        if division.scaled:
+            found.scaled.setdefault(queue.name, set()).add(key)
+        if queue.children:
+            _divide(queue.children, division.shares[queue.name], key, found)
+
+
+def _claimant(queue: Queue, key: FlavorResource, demand: int) -> Claimant:
+    spec, figures = queue.spec, queue.figures(key)
+    return Claimant(
+        queue.name,
+        demand,
+        guarantee=_summed(queue, key, "guarantee") or 0,
+        deserved=_summed(queue, key, "deserved"),
+        capability=figures.capability,
+        weight=spec.weight if figures.weight is None else figures.weight,
+        priority=spec.priority,
+        usage=spec.usage,
+        usage_weight=spec.usage_weight,
+        created=spec.created,
+    )
+
+
+def _summed(queue: Queue, key: FlavorResource, figure: str) -> int | None:
+    """A figure of the queue itself, or, where it states none, the sum of its children's."""
+    own: int | None = getattr(queue.figures(key), figure)
+    if own is not None or not queue.children:
+        return own
+    stated = [amount for child in queue.children if (amount := _summed(child, key, figure)) is not None]
+    return sum(stated) if stated else None
+
+
+def used_by(world: World, queues: Iterable[str]) -> dict[str, dict[FlavorResource, int]]:
+    """Held and claimed, by queue and key, in the form `Entitlements.potential` takes."""
+    found: dict[str, dict[FlavorResource, int]] = {}
+    for name in queues:
+        amounts: dict[FlavorResource, int] = dict(world.ledger.vector(name, Column.HELD))
+        for key, amount in world.ledger.vector(name, Column.CLAIMED).items():
+            amounts[key] = amounts.get(key, 0) + amount
+        found[name] = amounts
+    return found
