@@ -68,6 +68,11 @@ class ControlPlane:
         return f"https://{HOST}:{self.port}"
 
     @property
+    def etcd_port(self) -> int:
+        """Where etcd answers clients, JSON gateway included."""
+        return self._etcd_client
+
+    @property
     def kubeconfig(self) -> Path:
         """The admin's kubeconfig."""
         return self.kubeconfig_for(self.token, "admin")
