@@ -20,14 +20,17 @@ async def test_a_node_that_was_given_up_says_that_it_lives_and_that_its_pods_are
     assert ready(await cluster.get(Pod, "web")) == "True"
 
 
-NOT_READY = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+NOT_READY = {
+    "status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]}
+}
 
 
-async def test_a_pod_somebody_calls_unready_on_a_healthy_node_stays_so(cluster):
+async def test_a_pod_whose_containers_are_made_unready_by_a_test_stays_so(cluster):
     await cluster.add_nodes(1)
     await cluster.create(make_pod("web", node="node-0"))
     await cluster.settle()
-    await cluster.client.patch(PODS, "web", "default", NOT_READY, subresource="status")
+    conditions = [{"type": each, "status": "False"} for each in ("Ready", "ContainersReady")]
+    await cluster.client.patch(PODS, "web", "default", {"status": {"conditions": conditions}}, subresource="status")
     await cluster.advance(60)
     assert ready(await cluster.get(Pod, "web")) == "False"
 

@@ -163,6 +163,17 @@ class _Life:
     pod_ip: str
     reported: Reported = field(default_factory=Reported)
     stopping_since: datetime | None = None
+    version: int = 0
+
+
+def _is_overruled(pod: Pod, life: _Life) -> bool:
+    """Whether others took a ready pod for lost, with its node: its containers are ready, it is said not to be."""
+    if life.reported.stage != "Ready" or pod.metadata.deletion_timestamp is not None:
+        return False
+    if int(pod.metadata.resource_version) < life.version:
+        return False  # the cache has not heard our last report yet
+    said = {each.type: each.status for each in pod.status.conditions}
+    return said.get("Ready") == "False" and said.get("ContainersReady") == "True"
 
 
 class HollowNodes(Controller):
@@ -188,7 +199,6 @@ class HollowNodes(Controller):
         self._lives: dict[str, _Life] = {}
         self._addresses: dict[str, Iterator[int]] = {}
         self._registered = asyncio.Event()
-        self._recovering: set[str] = set()
 
     def setup(self) -> None:
         """Watch what others say of the nodes; forget pods that are gone."""
@@ -271,22 +281,11 @@ class HollowNodes(Controller):
         await self.client.patch(LEASES, name, LEASE_NAMESPACE, patch)
 
     async def _recover(self, name: str) -> None:
-        """Say that a node is ready that was given up meanwhile, and then that its pods are, as a kubelet does."""
+        """Say that a node is ready that was given up meanwhile, as a kubelet does."""
         node = self.lister(Node).named(name)
-        if node is None:
-            return
-        if not _is_ready(node):
-            self._recovering.add(name)
+        if node is not None and not _is_ready(node):
             patch = {"status": {"conditions": _conditions(self.clock.now())}}
             await self.client.patch(NODES, name, "", patch, subresource="status")
-        elif name in self._recovering:
-            for pod in self.lister(Pod).list():
-                life = self._lives.get(pod.uid)
-                running = pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
-                if running and pod.spec.node_name == name and life is not None and life.reported.stage == "Ready":
-                    addresses = Addresses(self._host_ip(name), life.pod_ip)
-                    await self._report(pod, running_status(pod, addresses, self.clock.now(), ready=True))
-            self._recovering.discard(name)
 
     async def _try(self, doing: Coroutine[None, None, None], failure: str, node: str) -> bool:
         """Whether it was done; what the server refuses or does not hear is tried again another time."""
@@ -323,6 +322,8 @@ class HollowNodes(Controller):
         life = self._life(pod)
         addresses = Addresses(self._host_ip(pod.spec.node_name), life.pod_ip)
         seen = life.stopping_since or life.seen
+        if _is_overruled(pod, life):
+            await self._report(pod, running_status(pod, addresses, self.clock.now(), ready=True), life)
         step = next_step(pod, life.reported, addresses, self.settings.latencies, seen)
         if step is None:
             return None
@@ -331,7 +332,7 @@ class HollowNodes(Controller):
             return Result(wait)
         if step.status is None:
             await self._remove(pod)
-        elif not await self._report(pod, step.status):
+        elif not await self._report(pod, step.status, life):
             return None
         life.reported = Reported(step.stage, self.clock.now())
         return Result(0.0)
@@ -345,16 +346,17 @@ class HollowNodes(Controller):
             life.stopping_since = now
         return life
 
-    async def _report(self, pod: Pod, status: PodStatus) -> bool:
+    async def _report(self, pod: Pod, status: PodStatus, life: _Life) -> bool:
         """Write the difference; False when the pod is gone or another one."""
         difference = merge_difference(pod.status, status)
         if not difference:
             return True
         patch = {"metadata": {"uid": pod.uid}, "status": difference}
         try:
-            await self.client.patch(PODS, pod.name, pod.namespace, patch, subresource="status")
+            written = await self.client.patch(PODS, pod.name, pod.namespace, patch, subresource="status")
         except (NotFound, Conflict):
             return False
+        life.version = int(written.metadata.resource_version)
         return True
 
     async def _remove(self, pod: Pod) -> None:
