@@ -7,14 +7,19 @@ Source: k8s.io/component-helpers/storage/{volume,ephemeral}, v1.36.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from skysail.api.cluster import ObjectReference
 from skysail.api.core import Pod, Volume
 from skysail.api.labels import Selector
+from skysail.api.meta import ApiObject
 from skysail.api.nodeselector import compile_node_selector
 from skysail.api.quantity import Quantity, parse_quantity
 from skysail.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, TopologySelectorTerm
+
+T = TypeVar("T", bound=ApiObject)
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -121,6 +126,15 @@ def claim_reference(claim: PersistentVolumeClaim) -> ObjectReference:
         api_version="v1", kind="PersistentVolumeClaim", namespace=metadata.namespace, name=metadata.name,
         uid=metadata.uid, resource_version=metadata.resource_version,
     )  # fmt: skip
+
+
+def with_annotation(obj: T, key: str, value: str) -> T:
+    """An object with one more annotation; the same object when it has it already."""
+    annotations = obj.metadata.annotations
+    if annotations.get(key) == value:
+        return obj
+    metadata = msgspec.structs.replace(obj.metadata, annotations={**annotations, key: value})
+    return msgspec.structs.replace(obj, metadata=metadata)
 
 
 def admits_labels(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:

@@ -121,8 +121,9 @@ class Scheduler:
             else BoundedBinder(client, configuration.source.parallelism, self._node_missing)
         )
         handle = SchedulerHandle(
-            feature_gates=configuration.gates, clock=clock, rng=rng, binder=self._binder, snapshot=self.snapshot,
-            informers=self._informers, waiting=self.waiting,
+            feature_gates=configuration.gates, clock=clock, rng=rng, binder=self._binder,
+            writer=None if options.dry_run else client, snapshot=self.snapshot, informers=self._informers,
+            waiting=self.waiting,
         )  # fmt: skip
         factories = factories if factories is not None else plugin_factories()
         self.profiles = {
@@ -132,7 +133,7 @@ class Scheduler:
         self._handle = handle
         self._ready, self._stopping, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.queue = self._make_queue()
-        handle.attach(self.queue.nominator, self._activate)
+        handle.attach(self.queue.nominator, self._activate, self._current)
         self._recorders: dict[str, EventRecorder] = {name: NoRecorder() for name in self.profiles}
         self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
         self.handlers = ClusterEventHandlers(
@@ -268,9 +269,12 @@ class Scheduler:
     async def _drain(self, recorders: Iterable[CoreEventRecorder | SeriesEventRecorder]) -> None:
         """Give conditions and events a moment to be written."""
         deadline = self._now() + _DRAIN_SECONDS
-        writers = [*recorders, *([self._writer] if self._writer is not None else [])]
-        while any(len(each) for each in writers) and self._now() < deadline:  # noqa: ASYNC110 - they have no event
+        while self._is_writing(recorders) and self._now() < deadline:  # noqa: ASYNC110 - they have no event
             await asyncio.sleep(0.02)
+
+    def _is_writing(self, recorders: Iterable[CoreEventRecorder | SeriesEventRecorder]) -> bool:
+        unwritten = len(self._writer) if self._writer is not None else 0
+        return bool(unwritten) or any(recorder.pending for recorder in recorders)
 
     async def _sweep(self) -> None:
         while True:

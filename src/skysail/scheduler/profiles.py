@@ -24,7 +24,7 @@ from skysail.scheduler.config.resolve import ExtensionPoints, ResolvedProfile
 from skysail.scheduler.config.types import POINTS
 from skysail.scheduler.framework.containment import PluginFailed, contained
 from skysail.scheduler.framework.events import ClusterEventWithHint, all_events
-from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
+from skysail.scheduler.framework.handle import Binder, Lister, ObjectWriter, WaitingPod
 from skysail.scheduler.framework.plugin import EnqueueExtensions, Plugin, PreEnqueue
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.plugins.args import NoArgs
@@ -118,21 +118,28 @@ class SchedulerHandle:
         clock: Clock,
         rng: random.Random,
         binder: Binder,
+        writer: ObjectWriter | None,
         snapshot: Snapshot,
         informers: InformerFactory,
         waiting: WaitingPods,
     ) -> None:
         self._gates, self._clock, self._rng = feature_gates, clock, rng
-        self._binder, self._snapshot = binder, snapshot
+        self._binder, self._writer, self._snapshot = binder, writer, snapshot
         self._informers, self._waiting = informers, waiting
         self._nominator = Nominator()
         self._activate: Callable[[Iterable[Pod]], None] = lambda pods: None
+        self._last_seen: Callable[[Pod], Pod | None] = lambda pod: pod
         self.kinds: list[Kind[Any]] = []
         """Kinds that plugins asked for, whose informers must be synced before the first attempt."""
 
-    def attach(self, nominator: Nominator, activate: Callable[[Iterable[Pod]], None]) -> None:
-        """Name the queue, which is made after the plugins it asks."""
-        self._nominator, self._activate = nominator, activate
+    def attach(
+        self,
+        nominator: Nominator,
+        activate: Callable[[Iterable[Pod]], None],
+        last_seen: Callable[[Pod], Pod | None] = lambda pod: pod,
+    ) -> None:
+        """Name the queue and the pods' informer, which are made after the plugins."""
+        self._nominator, self._activate, self._last_seen = nominator, activate, last_seen
 
     @property
     def feature_gates(self) -> Mapping[str, bool]:
@@ -158,6 +165,15 @@ class SchedulerHandle:
     def binder(self) -> Binder:
         """Writes bindings."""
         return self._binder
+
+    @property
+    def writer(self) -> ObjectWriter | None:
+        """Writes other objects before a pod is bound; None in a dry run."""
+        return self._writer
+
+    def last_seen(self, pod: Pod) -> Pod | None:
+        """A pod as last seen; None when it is gone."""
+        return self._last_seen(pod)
 
     def snapshot(self) -> Snapshot:
         """The cluster as this attempt sees it."""

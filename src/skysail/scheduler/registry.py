@@ -20,10 +20,14 @@ from skysail.scheduler.plugins.node_name import NodeName
 from skysail.scheduler.plugins.node_ports import NodePorts
 from skysail.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from skysail.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from skysail.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from skysail.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from skysail.scheduler.plugins.priority_sort import PrioritySort
 from skysail.scheduler.plugins.scheduling_gates import SchedulingGates
 from skysail.scheduler.plugins.taint_toleration import TaintToleration
+from skysail.scheduler.plugins.volume_binding import VolumeBinding
+from skysail.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from skysail.scheduler.plugins.volume_zone import VolumeZone
 from skysail.scheduler.preemption.default_preemption import DefaultPreemption
 
 PluginFactory = Callable[[Any, Handle], Plugin]
@@ -42,9 +46,13 @@ REGISTRY: Mapping[str, PluginFactory] = MappingProxyType(
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
         "NodeResourcesFit": NodeResourcesFit,
         "NodeUnschedulable": NodeUnschedulable,
+        "NodeVolumeLimits": NodeVolumeLimits,
         "PodTopologySpread": PodTopologySpread,
         "PrioritySort": PrioritySort,
         "SchedulingGates": SchedulingGates,
         "TaintToleration": TaintToleration,
+        "VolumeBinding": VolumeBinding,
+        "VolumeRestrictions": VolumeRestrictions,
+        "VolumeZone": VolumeZone,
     }
 )

@@ -22,7 +22,7 @@ from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.decode import from_document
 from skysail.scheduler.config.defaults import EXTENSION_POINTS
 from skysail.scheduler.config.resolve import ResolvedProfile, resolve
-from skysail.scheduler.config.types import POINTS, KubeSchedulerConfiguration
+from skysail.scheduler.config.types import POINTS, Extender, KubeSchedulerConfiguration
 from skysail.scheduler.framework.feature_gates import feature_gates
 from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
 from skysail.scheduler.framework.runner import Framework
@@ -122,6 +122,15 @@ class World:
         """Binds nothing."""
         return RefusingBinder()
 
+    @property
+    def writer(self) -> None:
+        """Nothing is written here."""
+        return None
+
+    def last_seen(self, pod: Pod) -> Pod | None:
+        """The pod."""
+        return pod
+
     def snapshot(self) -> Snapshot:
         """The cluster."""
         return self.current
@@ -210,6 +219,15 @@ def resolve_profiles(config: Raw | None, gates: Mapping[str, bool]) -> tuple[Res
     """
     source = KubeSchedulerConfiguration() if config is None else from_document(config)
     return resolve(source, gates, EXTENSION_POINTS).profiles
+
+
+def configured_extenders(config: Raw | None) -> tuple[Extender, ...]:
+    """The extenders of a configuration.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+    """
+    return () if config is None else from_document(config).extenders
 
 
 def build_framework(profile: ResolvedProfile, world: World) -> Framework:

@@ -83,6 +83,20 @@ class Binder(Protocol):
         ...
 
 
+class ObjectWriter(Protocol):
+    """What PreBind needs of a client."""
+
+    async def patch(self, kind: Kind[T], name: str, namespace: str, patch: object, *, subresource: str = "") -> T:
+        """Change part of an object (a merge patch); the object as stored.
+
+        Raises:
+            Conflict: The patch names a resourceVersion or uid that is not the object's.
+            ApiError: The server refused.
+            Unreachable: No answer.
+        """
+        ...
+
+
 class Handle(Protocol):
     """The scheduler, as a plugin may use it."""
 
@@ -109,6 +123,15 @@ class Handle(Protocol):
     @property
     def binder(self) -> Binder:
         """Writes bindings."""
+        ...
+
+    @property
+    def writer(self) -> ObjectWriter | None:
+        """Writes other objects before a pod is bound; None where nothing may be written."""
+        ...
+
+    def last_seen(self, pod: Pod) -> Pod | None:
+        """A pod as last seen, whatever an attempt assumes of it; None when it is gone."""
         ...
 
     def snapshot(self) -> Snapshot:
