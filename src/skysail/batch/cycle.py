@@ -19,6 +19,7 @@ def open_session(world: World, configuration: Configuration) -> Session:
     session = Session(world, configuration)
     for plugin in configuration.plugins:
         plugin.on_session_open(session)
+    _tell_larger_shares(session)
     for key in list(world.sleepers.awake):
         job = world.jobs.get(key)
         if job is None or not world.is_waiting(job):
@@ -30,6 +31,19 @@ def open_session(world: World, configuration: Configuration) -> Session:
         else:
             session.settle(job, outcome)
     return session
+
+
+def _tell_larger_shares(session: Session) -> None:
+    """Wake those who looked in vain for victims, in queues that may claim more than then."""
+    world = session.world
+    if not any(world.sleepers.is_awaited(told(Event.SHARES_MOVED, name)) for name in world.tree):
+        world.shares = {}
+        return
+    before, now = world.shares, session.entitlements.shares
+    for name, shares in now.items():
+        if any(amount > before.get(name, {}).get(key, amount) for key, amount in shares.items()):
+            world.sleepers.tell(told(Event.SHARES_MOVED, name))
+    world.shares = now
 
 
 def close_session(session: Session) -> None:

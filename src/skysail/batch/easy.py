@@ -90,7 +90,7 @@ def _try_after(session: Session, head: Job, leaving: list[Job], moment: float) -
             tasks = job.in_state(TaskState.BOUND, TaskState.BINDING)
             if tasks:
                 statement.evict(job, tasks, "what if")
-        placer = Placer(session, head, statement, statement.pipeline)
+        placer = Placer(session, head, statement, statement.pipeline, claiming=True)
         if not placer.place_minimum():
             return None
         size = session.nodes.table.size

@@ -23,7 +23,7 @@ from skysail.batch.model.outcome import Outcome
 from skysail.batch.points import OPERATORS, Point
 
 Verdict: TypeAlias = bool | Outcome
-"""Yes, no, or no with the reason; an Outcome is false."""
+"""Yes, no, or no with the reason."""
 RowMask: TypeAlias = npt.NDArray[np.bool_]
 RowScores: TypeAlias = npt.NDArray[np.int64]
 H = TypeVar("H", bound=Hashable)
@@ -156,6 +156,11 @@ class _Reader:
 # -- evaluating ----------------------------------------------------------------------------------------------------
 
 
+def passes(verdict: Verdict | None) -> bool:
+    """Whether it is a yes."""
+    return verdict is True or (not isinstance(verdict, Outcome) and bool(verdict))
+
+
 def decide(expression: Expression, ask: Callable[[str], Verdict | None]) -> Verdict | None:
     """Combine yes/no answers: plugins are asked in order and only as long as their answer can matter.
 
@@ -166,14 +171,14 @@ def decide(expression: Expression, ask: Callable[[str], Verdict | None]) -> Verd
         return ask(expression.word)
     if expression.word == "not":
         answer = decide(expression.arguments[0], ask)
-        return None if answer is None else not answer
+        return None if answer is None else not passes(answer)
     stops_at = expression.word == "or"
     last: Verdict | None = None
     for argument in expression.arguments:
         answer = decide(argument, ask)
         if answer is None:
             continue
-        if bool(answer) is stops_at:
+        if passes(answer) is stops_at:
             return answer
         last = answer if last is None or expression.word != "or" else last
     return last

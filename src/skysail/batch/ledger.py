@@ -80,7 +80,9 @@ class Ledger:
         account = self._accounts.get(queue)
         return ResourceVector(account[column]) if account is not None else ResourceVector()
 
-    def room(self, path: Sequence[Queue], vector: ResourceVector) -> tuple[int | None, Refusal | None]:
+    def room(
+        self, path: Sequence[Queue], vector: ResourceVector, *, releasing_counts: bool = True
+    ) -> tuple[int | None, Refusal | None]:
         """How many times a vector may be charged, None for any number, and what sets the bound."""
         least: int | None = None
         bound: Refusal | None = None
@@ -91,7 +93,7 @@ class Ledger:
                 limit = queue.limit(key)
                 if limit is None:
                     continue
-                used = self.occupied(queue.name, key)
+                used = self.occupied(queue.name, key) if releasing_counts else self.used(queue.name, key)
                 times = max(0, limit - used) // amount
                 if least is None or times < least:
                     least, bound = times, Refusal(queue.name, key, used, amount, limit)

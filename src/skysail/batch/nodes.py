@@ -21,14 +21,15 @@ class SessionNodes:
 
     Attributes:
         table: The columns.
-        released: Rises whenever room came free in this session, undoing apart; until then "does not fit" stays true.
+        released: Another number whenever room came free in this session; an undone release takes its number back. While
+            it stays the same, what did not fit does not fit.
     """
 
     def __init__(self, snapshot: Snapshot, cache: ClusterCache) -> None:
         self.table: NodeTable = snapshot.table
         self._cache = cache
         self._touched: dict[str, None] = {}
-        self.released = 0
+        self.released = self._releases = 0
 
     def add(self, node: str, pods: Sequence[PodInfo]) -> NodeInfo:
         """Put pods on a node; returns its account from before, for `restore`."""
@@ -49,12 +50,17 @@ class SessionNodes:
         for pod in pods:
             after.remove_pod(pod.pod)
         self._write(node, after)
-        self.released += 1
+        self.release()
         return before
 
     def restore(self, account: NodeInfo) -> None:
         """Put an account back."""
         self._write(account.name, account)
+
+    def release(self) -> None:
+        """Room came free."""
+        self._releases += 1
+        self.released = self._releases
 
     def refresh(self, nodes: Iterable[str] | None = None) -> None:
         """Bring these rows, or all that were touched, to what the cache says."""
@@ -66,7 +72,7 @@ class SessionNodes:
                 continue
             truth.shared = True
             self.table.write(truth)
-        self.released += 1
+        self.release()
 
     def rows_of(self, nodes: Iterable[str]) -> RowIndex:
         """Rows of nodes that are there."""

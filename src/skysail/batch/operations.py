@@ -151,11 +151,13 @@ class Evict(Operation):
     tasks: Sequence[Task]
     reason: str = "reclaim"
     before: list[NodeInfo] = field(default_factory=list, init=False)
+    released: int = field(default=0, init=False)
     evictions: list[Eviction] = field(default_factory=list, init=False)
 
     def apply(self, scope: Scope) -> Refusal | None:
         """Free their rows; in the ledger they are leaving."""
         world = scope.world
+        self.released = scope.nodes.released
         by_node: dict[str, list[Task]] = {}
         for task in self.tasks:
             by_node.setdefault(task.node, []).append(task)
@@ -175,6 +177,7 @@ class Evict(Operation):
         for before in reversed(self.before):
             scope.nodes.restore(before)
         self.before.clear()
+        scope.nodes.released = self.released
         for task in self.tasks:
             task.state = TaskState.BOUND
             if task.charged is not None:

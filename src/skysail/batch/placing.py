@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from skysail.batch.expressions import RowMask
+from skysail.batch.expressions import RowMask, passes
 from skysail.batch.ledger import Refusal
 from skysail.batch.model.job import Counts, Job, Task, TaskState
 from skysail.batch.model.quorum import leaves
@@ -91,6 +91,7 @@ class Placer:
         put: How: allocate, or pipeline.
         rows: Only these; None is all.
         limit: (size,) int64: at most so many tasks of any kind a row; None is as many as fit.
+        claiming: Whether room is only promised, so that what is leaving does not count against limits.
         slots: Where the queue's users define Quotas: finds a slot for a task; None places on bare room.
         placed: Tasks placed so far, with their nodes, in order.
         shortage: The last one.
@@ -103,6 +104,7 @@ class Placer:
     rows: RowMask | None = None
     limit: Callable[[Task], Times] | None = None
     slots: SlotFinder | None = None
+    claiming: bool = False
     placed: list[tuple[Task, str]] = field(default_factory=list)
     shortage: Shortage | None = None
 
@@ -123,7 +125,7 @@ class Placer:
     def _place_some(self, tasks: Sequence[Task], want: int) -> int:
         task, done = tasks[0], 0
         if at_most(self.session, task) == 0:
-            self.shortage = Shortage(task, want, 0)
+            self.shortage = Shortage(task, want, 0, self._ledger_refusal(task))
             return 0
         mask = fitting(self.session, task)
         if not len(self.statement) and not takes_turns(task):
@@ -138,6 +140,17 @@ class Placer:
                 break
         return done
 
+    def _ledger_refusal(self, task: Task) -> Refusal | None:
+        """What the ledger says to one such task, where there is only one flavor to say it of."""
+        flavors = self._flavors()
+        if len(flavors) > 1:
+            return None
+        session = self.session
+        vector = session.world.vector_of(task.request, flavors[0] or DEFAULT_FLAVOR)
+        path = session.queue_of(self.job).path
+        room, refusal = session.world.ledger.room(path, vector, releasing_counts=not self.claiming)
+        return refusal if room == 0 else None
+
     def _flavors(self) -> tuple[str, ...]:
         """Flavors to try in order; one empty name when there is only one in the cluster."""
         queue, flavors = self.session.queue_of(self.job), self.session.world.flavors
@@ -150,13 +163,13 @@ class Placer:
         session, task = self.session, tasks[0]
         queue = session.queue_of(self.job)
         vector = session.world.vector_of(task.request, flavor)
-        room, refusal = session.world.ledger.room(queue.path, vector)
+        room, refusal = session.world.ledger.room(queue.path, vector, releasing_counts=not self.claiming)
         allowed = want if room is None else min(want, room)
         if not allowed:
             self.shortage = Shortage(task, want, 0, refusal)
             return 0
         verdict = session.allocatable(queue, self.job, vector * allowed)
-        if not verdict:
+        if not passes(verdict):
             self.shortage = Shortage(task, want, 0, words=getattr(verdict, "message", "") or "not allocatable")
             return 0
         counts = capacity(session, task, mask)
@@ -219,7 +232,7 @@ class Placer:
             part = parts[index]
             bound = at_most(self.session, part.tasks[0]) if part.need else None
             if bound is not None and bound < part.need and self._must_all():
-                self.shortage = Shortage(part.tasks[0], part.need, bound)
+                self.shortage = Shortage(part.tasks[0], part.need, bound, self._ledger_refusal(part.tasks[0]))
                 return index
             done = self.place(part.tasks, part.need) if part.need else 0
             for task in part.tasks[:done]:

@@ -108,6 +108,11 @@ class PureHandle:
         self.feature_gates: Mapping[str, bool] = feature_gates({})
         self.clock, self.binder, self.nominations = _Still(), _Nobody(), NoNominations()
         self.rng = random.Random(seed)
+        self.writer = None
+
+    def last_seen(self, pod: Pod) -> Pod | None:
+        """A pod as last seen: nothing is assumed here."""
+        return pod
 
     def snapshot(self) -> Snapshot:
         """The nodes."""

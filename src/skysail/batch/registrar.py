@@ -21,6 +21,7 @@ from skysail.batch.expressions import (
     decide_rows,
     default_expression,
     evaluated,
+    passes,
 )
 from skysail.batch.model.job import Counts, Job, Task
 from skysail.batch.model.queue import Queue
@@ -106,17 +107,17 @@ class Registrar:
         """Has the job enough with these tasks in place?"""
         self._add("jobReady", plugin, callback)
 
-    def job_ready(self, job: Job, counts: Counts) -> Verdict:
+    def job_ready(self, job: Job, counts: Counts) -> bool:
         """Ask."""
-        return self._decide("jobReady", job, counts)
+        return passes(self._decide("jobReady", job, counts))
 
     def add_job_enqueueable(self, plugin: str, callback: Callable[[Job], Verdict | None]) -> None:
         """Shall its status say Inqueue? Never hides a job from a decision."""
         self._add("jobEnqueueable", plugin, callback)
 
-    def job_enqueueable(self, job: Job) -> Verdict:
+    def job_enqueueable(self, job: Job) -> bool:
         """Ask."""
-        return self._decide("jobEnqueueable", job)
+        return passes(self._decide("jobEnqueueable", job))
 
     def add_allocatable(self, plugin: str, callback: Callable[[Queue, Job, ResourceVector], Verdict | None]) -> None:
         """May the queue take this much more for the job? On top of the ledger, which always has its say."""
@@ -139,25 +140,25 @@ class Registrar:
         """May the task sit in the slot?"""
         self._add("quotaPredicate", plugin, callback)
 
-    def quota_predicate(self, task: Task, slot: Slot) -> Verdict:
+    def quota_predicate(self, task: Task, slot: Slot) -> bool:
         """Ask."""
-        return self._decide("quotaPredicate", task, slot)
+        return passes(self._decide("quotaPredicate", task, slot))
 
     def add_overused(self, plugin: str, callback: Callable[[Queue], Verdict | None]) -> None:
         """Has the queue enough, so that its jobs are passed over?"""
         self._add("overused", plugin, callback)
 
-    def overused(self, queue: Queue) -> Verdict:
+    def overused(self, queue: Queue) -> bool:
         """Ask."""
-        return self._decide("overused", queue)
+        return passes(self._decide("overused", queue))
 
     def add_job_starving(self, plugin: str, callback: Callable[[Job], Verdict | None]) -> None:
         """Is the job below its minimum, so that it may take from others?"""
         self._add("jobStarving", plugin, callback)
 
-    def job_starving(self, job: Job) -> Verdict:
+    def job_starving(self, job: Job) -> bool:
         """Ask."""
-        return self._decide("jobStarving", job)
+        return passes(self._decide("jobStarving", job))
 
     # -- numbers ---------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from skysail.batch.actions.allocate_quota import AllocateQuota
 from skysail.batch.actions.allocate_zone import AllocateZone
 from skysail.batch.actions.backfill import Backfill
 from skysail.batch.actions.bind import Bind
+from skysail.batch.actions.reclaim import Reclaim, ReclaimArguments
 from skysail.batch.actions.release_quota import ReleaseQuota
 from skysail.batch.plugins.binpack import Binpack, BinpackArguments
 from skysail.batch.plugins.drf import Drf
@@ -26,6 +27,7 @@ ACTIONS: Final[Mapping[str, Row]] = {
     "allocateZone": (AllocateZone, Arguments),
     "allocateQuota": (AllocateQuota, Arguments),
     "bind": (Bind, Arguments),
+    "reclaim": (Reclaim, ReclaimArguments),
     "backfill": (Backfill, Arguments),
     "releaseQuota": (ReleaseQuota, Arguments),
 }

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from skysail.batch.effects import Effects
-from skysail.batch.expressions import Expression
+from skysail.batch.expressions import Expression, passes
 from skysail.batch.model.job import Job, Task
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.model.queue import Queue
@@ -133,7 +133,7 @@ class Session(Registrar):
 
     def is_enough(self, job: Job) -> bool:
         """Whether a job's minimum is met by what it has now."""
-        return job.spec is None or bool(self.job_ready(job, job.counts()))
+        return job.spec is None or self.job_ready(job, job.counts())
 
     def note(self, *words: str) -> None:
         """Make a decision part of the cycle's digest."""
@@ -181,7 +181,7 @@ class Session(Registrar):
         verdict = self.job_valid(job)
         if isinstance(verdict, Outcome):
             return verdict
-        if not verdict:
+        if not passes(verdict):
             words = self.explain("jobValid", job)
             return Outcome(OutcomeCode.BACKOFF, f"refused: {words}", next_events=(told(Event.GROUP_CHANGED, job.key),))
         return None

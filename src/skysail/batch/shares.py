@@ -89,7 +89,7 @@ def entitlements_of(world: World) -> Entitlements:
         found.shares[queue.name] = {}
     keys = [*sorted(flavored), *((ANY, resource) for resource in sorted(resources))]
     for key in keys:
-        found.totals[key] = world.flavors.total(key)
+        found.totals[key] = max(0, world.flavors.total(key) - world.foreign_use.get(key, 0))
         for root in world.tree.roots:
             _add_demand(world, root, key, found)
     for key in keys:

@@ -68,6 +68,10 @@ class Sleepers:
             heapq.heappop(self._moments)
         return self._moments[0][0] if self._moments else None
 
+    def is_awaited(self, event: str) -> bool:
+        """Whether anybody waits for an event."""
+        return event in self._by_event
+
     def events_of(self, key: str) -> tuple[str, ...]:
         """What a sleeper waits for."""
         return self._events.get(key, ())

@@ -7,7 +7,11 @@ from skysail.batch.world import World
 
 def structural_fault(world: World, job: Job) -> Outcome | None:
     """The first thing that is missing or closed, or None."""
-    return _group_fault(world, job) or _queue_fault(world, job) or _member_fault(world, job)
+    for check in (_group_fault, _queue_fault, _member_fault):
+        fault = check(world, job)
+        if fault is not None:
+            return fault
+    return None
 
 
 def _group_fault(world: World, job: Job) -> Outcome | None:

@@ -19,10 +19,10 @@ from skysail.batch.flavors import Flavors
 from skysail.batch.ledger import Column, Ledger
 from skysail.batch.membership import read_membership
 from skysail.batch.model.claim import Claim
-from skysail.batch.model.job import ENDED, HELD, Job, Task, TaskState, lone_key
+from skysail.batch.model.job import ENDED, HELD, Job, Task, TaskState, lone_key, request_of
 from skysail.batch.model.outcome import Event, Outcome, told
 from skysail.batch.model.queue import Queue, QueueTree
-from skysail.batch.model.resources import ResourceVector
+from skysail.batch.model.resources import FlavorResource, ResourceVector
 from skysail.batch.model.slot import Slot
 from skysail.batch.model.specs import FlavorSpec, JobQueueSpec, Membership, PodGroupSpec, QueueSpec, QuotaSpec
 from skysail.batch.sleepers import Sleepers
@@ -64,6 +64,8 @@ class World:
         sleepers: Which jobs to look at.
         claims: Live ones, by job key.
         heads: Blocked heads of each queue, with what they lack; see `actions.lines`.
+        shares: What each queue was entitled to when that was last looked at, to see who may claim more now.
+        foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
         evicting: Uids of tasks whose eviction was decided; they count as leaving before their pods say so.
         distrust: Pairs of job and node where a bind failed, with the node's generation then.
     """
@@ -93,13 +95,15 @@ class World:
         self.slots: dict[str, Slot] = {}
         self.claims: dict[str, Claim] = {}
         self.heads: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self.shares: dict[str, dict[FlavorResource, int]] = {}
         self.distrust: dict[tuple[str, str], int] = {}
         self.wanted: dict[str, dict[str, int]] = {}
         self.bundles: dict[str, dict[str, Job]] = {}
         self.evicting: set[str] = set()
         self.changes = 0
         """Rises with every change that may matter to a decision."""
-        self._foreign: dict[str, str] = {}
+        self._foreign: dict[str, tuple[str, Mapping[str, int]]] = {}
+        self.foreign_use: dict[FlavorResource, int] = {}
         self._vectors: dict[tuple[int, str], tuple[object, ResourceVector]] = {}
         self._nodes: dict[str, Node] = {}
         self._next_claim = 1
@@ -276,8 +280,7 @@ class World:
         task = self.tasks.get(uid)
         if self.owns_cache or (task is not None and task.state in (TaskState.BINDING, TaskState.CLAIMED)):
             self.cache.remove_pod(uid)
-        if self._foreign.pop(uid, None) is not None:
-            self.tell(Event.POD_GONE)
+        self._drop_foreign(uid)
         if task is not None:
             self._drop_task(task)
 
@@ -294,10 +297,23 @@ class World:
         if uid in self.tasks:
             self._drop_task(self.tasks[uid])
         if pod.spec.node_name and not ended:
-            self.changes += self._foreign.get(uid) != pod.spec.node_name
-            self._foreign[uid] = pod.spec.node_name
-        elif self._foreign.pop(uid, None) is not None:
+            if uid not in self._foreign:
+                self._foreign[uid] = (pod.spec.node_name, request_of(PodInfo(pod)))
+                self._count_foreign(uid, 1)
+                self.changes += 1
+        else:
+            self._drop_foreign(uid)
+
+    def _drop_foreign(self, uid: str) -> None:
+        if uid in self._foreign:
+            self._count_foreign(uid, -1)
+            del self._foreign[uid]
             self.tell(Event.POD_GONE)
+
+    def _count_foreign(self, uid: str, sign: int) -> None:
+        node, request = self._foreign[uid]
+        for key, amount in self.vector_of(request, self.flavors.of(node)).items():
+            self.foreign_use[key] = self.foreign_use.get(key, 0) + sign * amount
 
     def _add_task(self, pod: Pod, membership: Membership) -> Task:
         key = membership.group or lone_key(pod)
@@ -705,6 +721,9 @@ class World:
             if task.charged is not None:
                 task.charged = self.vector_of(task.request, self.flavors.of(task.node))
         self.ledger = self.rebuilt_ledger()
+        self.foreign_use = {}
+        for uid in self._foreign:
+            self._count_foreign(uid, 1)
         self.changes += 1
 
     def rebuilt_ledger(self) -> Ledger:

@@ -119,7 +119,8 @@ class AllocationPass:
         session = self._session
         for job in bundle:
             outcome = session.validate(job) if len(bundle) > 1 else None
-            outcome = outcome or never(session, job)
+            if outcome is None:
+                outcome = never(session, job)
             if outcome is not None:
                 return outcome
         with session.statement() as statement:

@@ -52,6 +52,7 @@ class Event(StrEnum):
     LINE_MOVED = "LineMoved"
     SLOT_CHANGED = "SlotChanged"
     CLAIM_ENDED = "ClaimEnded"
+    SHARES_MOVED = "SharesMoved"
     VOLUME_CHANGED = "VolumeChanged"
     TIME = "Time"
 
@@ -80,10 +81,6 @@ class Outcome:
     since: float = 0.0
     next_events: tuple[str, ...] = ()
     detail: Mapping[str, object] = field(default_factory=dict, compare=False)
-
-    def __bool__(self) -> bool:
-        """False: an outcome refuses, so that it may stand where a yes or no is wanted."""
-        return False
 
     def says_the_same(self, other: "Outcome | None") -> bool:
         """Whether code and key numbers are equal: then nothing needs to be written."""

@@ -1,0 +1,226 @@
+"""Starving jobs take back what is theirs: victims are chosen by placing the whole minimum; nobody is evicted in vain.
+
+    for each job below its minimum that found no place, in order:
+        candidates, in order, as long as they are legal together        `victims`, `moves`
+        would it fit with all of them gone?                             no: nothing happens, and it is said so
+        the shortest prefix with which it fits                          binary search, all constraints, in a Statement
+        put back each unit without which it still fits                  a minimal set
+        is the move legal in the final state?                           potential falls, claim within entitlement
+        write the claim, then evict
+
+The job's tasks hold their places as claimed until the victims are gone (`skysail.batch.claims`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skysail.batch.actions.allocate_zone import place_in_zone
+from skysail.batch.claims import waiting_for_victims
+from skysail.batch.expressions import RowMask
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.job import Job, TaskState
+from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.moves import Balance, borrows_by_threshold, lowers_potential, may_claim, potential, short_keys
+from skysail.batch.placing import Placer
+from skysail.batch.rows import signature
+from skysail.batch.session import Arguments, Session
+from skysail.batch.statement import Statement
+from skysail.batch.victims import Tier, Unit, candidate_units
+
+HELPED_BY_ROOM = frozenset(
+    {OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE, OutcomeCode.QUOTA_EXCEEDED, OutcomeCode.NO_TOPOLOGY,
+     OutcomeCode.NOT_HEAD, OutcomeCode.SCHEDULE_TIMEOUT, OutcomeCode.ENTITLEMENT_SCALED}
+)  # fmt: skip
+
+
+class ReclaimArguments(Arguments, frozen=True):
+    """Arguments.
+
+    Attributes:
+        max_put_back: How many units are tried to be put back, one placement each.
+        grace_seconds: A victim's grace period when its pod does not say.
+    """
+
+    max_put_back: int = 256
+    grace_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Units that leave for a job, which then fits."""
+
+    units: Sequence[Unit]
+    keys: Sequence[tuple[str, str]]
+
+
+class Reclaim:
+    """The action."""
+
+    name = "reclaim"
+
+    def __init__(self, arguments: ReclaimArguments) -> None:
+        self._arguments = arguments
+
+    def initialize(self) -> None:
+        """Nothing to do."""
+
+    def execute(self, session: Session) -> None:
+        """Look for room for every starving job."""
+        starving = [job for job in session.jobs.values() if self._is_starving(session, job)]
+        starving.sort(key=lambda job: (session.queue_key(session.queue_of(job)), session.job_key(job)))
+        for job in starving:
+            if job.claim is None:
+                self._help(session, job)
+
+    def uninitialize(self) -> None:
+        """Nothing to do."""
+
+    @staticmethod
+    def _is_starving(session: Session, job: Job) -> bool:
+        if job.claim is not None or job.outcome is None or job.outcome.code not in HELPED_BY_ROOM:
+            return False
+        if session.queue_of(job).is_spot or not job.in_state(TaskState.PENDING):
+            return False
+        return session.job_starving(job)
+
+    def _help(self, session: Session, job: Job) -> None:
+        key = ("no move", job.queue, job.priority, job.min_member, _kinds(session, job))
+        known = session.memo.get(key)
+        if isinstance(known, tuple) and known[0] == session.nodes.released:
+            self._explain(session, job, known[1])
+            return
+        units = candidate_units(session, job)
+        if units:
+            move = self._find(session, job, units)
+            if move is not None and self._make(session, job, move):
+                return
+        session.memo[key] = (session.nodes.released, len(units))
+        self._explain(session, job, len(units))
+
+    # -- finding ---------------------------------------------------------------------------------------------------
+
+    def _find(self, session: Session, job: Job, units: Sequence[Unit]) -> Move | None:
+        keys = short_keys(session, job)
+        within = may_claim(session, job, keys)
+        balance = Balance(session, job, keys)
+        for unit in units:
+            if unit.tier is not Tier.OVER or within or borrows_by_threshold(session, job, unit):
+                balance.take(unit)
+        legal = balance.chosen
+        if not legal or not self._fits_without(session, job, legal):
+            return None
+        low, high = 1, len(legal)
+        while low < high:
+            middle = (low + high) // 2
+            if self._fits_without(session, job, legal[:middle]):
+                high = middle
+            else:
+                low = middle + 1
+        return Move(self._put_back(session, job, legal[:high]), keys)
+
+    def _put_back(self, session: Session, job: Job, units: Sequence[Unit]) -> list[Unit]:
+        """A minimal set: without any one of it the job does not fit."""
+        needed = list(units)
+        for unit in list(units[:-1])[: self._arguments.max_put_back]:
+            without = [each for each in needed if each is not unit]
+            if self._fits_without(session, job, without):
+                needed = without
+        return needed
+
+    def _fits_without(self, session: Session, job: Job, units: Sequence[Unit]) -> bool:
+        with session.statement() as statement:
+            _evict(statement, units)
+            return _place(session, statement, job)
+
+    # -- making ----------------------------------------------------------------------------------------------------
+
+    def _make(self, session: Session, job: Job, move: Move) -> bool:
+        world = session.world
+        takes_from_others = any(
+            unit.tier is Tier.OVER and not borrows_by_threshold(session, job, unit) for unit in move.units
+        )
+        before = potential(session) if takes_from_others else (0, 0)
+        bundle = _bundle(session, job)
+        with session.statement() as statement:
+            _evict(statement, move.units)
+            if not _place(session, statement, job):
+                return False
+            if takes_from_others and not self._is_forced(session, job) and not lowers_potential(session, before):
+                return False
+            claims = [self._claim(session, each, move) for each in bundle]
+            if not statement.commit(claims[0]):
+                return False
+        for each, claim in zip(bundle, claims, strict=True):
+            world.set_claim(each, claim)
+            session.effects.claims.append(claim)
+            session.settle(each, waiting_for_victims(claim), claim.deadline)
+            session.note("claim", claim.id, *sorted(claim.victims), *sorted(map("@".join, claim.placement.items())))
+        session.nodes.refresh()
+        return True
+
+    @staticmethod
+    def _is_forced(session: Session, job: Job) -> bool:
+        """Whether queue priority, not the balance of shares, is the reason."""
+        return session.queue_of(job).spec.preemption.within_quota == "LowerQueuePriority"
+
+    def _claim(self, session: Session, job: Job, move: Move) -> Claim:
+        victims = [task for unit in move.units for task in unit.tasks]
+        graces = [task.pod.spec.termination_grace_period_seconds for task in victims]
+        grace = max(self._arguments.grace_seconds if each is None else float(each) for each in graces)
+        placed = job.in_state(TaskState.CLAIMED)
+        return Claim(
+            id=session.world.new_claim_id(),
+            job=job.key,
+            placement={task.uid: task.node for task in placed},
+            victims={task.uid: task.key for task in victims},
+            deadline=session.now + session.configuration.claim_seconds + grace,
+            reason="preempt" if all(unit.tier is Tier.OWN for unit in move.units) else "reclaim",
+        )
+
+    @staticmethod
+    def _explain(session: Session, job: Job, candidates: int) -> None:
+        """Say that room was looked for, and whether the job's own share is scaled down."""
+        before = job.outcome
+        assert before is not None
+        queue = session.queue_of(job)
+        scaled = sorted(f"{flavor}/{name}" for flavor, name in session.entitlements.scaled.get(queue.name, ()))
+        asked = {resource for task in job.tasks.values() for resource in task.request}
+        scaled = [name for name in scaled if name.partition("/")[2] in asked]
+        events = (*before.next_events, told(Event.SHARES_MOVED, queue.name))
+        detail = {**before.detail, "candidates": candidates}
+        code, message, numbers = before.code, before.message, before.numbers
+        if scaled and before.code in (OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE):
+            code = OutcomeCode.ENTITLEMENT_SCALED
+            message = f"guarantees exceed the cluster, shares of {', '.join(scaled)} are scaled: {before.message}"
+            numbers = {**numbers, "queue": queue.name, "code": before.code.value}
+        session.settle(job, Outcome(code, message, numbers, before.since, events, detail))
+
+
+def _bundle(session: Session, job: Job) -> list[Job]:
+    return [each for each in session.world.bundle_of(job) if not session.is_enough(each)] or [job]
+
+
+def _evict(statement: Statement, units: Sequence[Unit]) -> None:
+    for unit in units:
+        statement.evict(unit.job, unit.tasks)
+
+
+def _place(session: Session, statement: Statement, job: Job) -> bool:
+    """Promise places to the whole minimum of a job and its bundle."""
+    for each in _bundle(session, job):
+        placer = Placer(session, each, statement, statement.pipeline, claiming=True)
+
+        def attempt(rows: RowMask | None, placer: Placer = placer) -> bool:
+            placer.rows = rows
+            return placer.place_minimum()
+
+        if not place_in_zone(session, each, attempt):
+            return False
+        counts = each.counts((TaskState.BINDING, TaskState.BOUND, TaskState.SUCCEEDED, TaskState.CLAIMED))
+        if session.job_pipelined(each, counts) < 0:
+            return False
+    return True
+
+
+def _kinds(session: Session, job: Job) -> object:
+    return frozenset(signature(session, task) for task in job.in_state(TaskState.PENDING))

@@ -1,0 +1,161 @@
+"""When may a set of units leave for a beneficiary? Judged in the final state, all of it together.
+
+For units of other queues (tier OVER), at the queues just below where the two paths meet:
+- the beneficiary's side, with the whole minimum placed, is within what it may claim, in every dimension that is short;
+- the victim's side, with the unit put back, is above its entitlement in some such dimension: so each unit by itself was
+  use above entitlement, and its owner could not take the room back, for the reverse move would break the first rule;
+- the victim's side keeps its guarantee;
+- the potential (unserved entitlement, then use above entitlement) falls strictly.
+Only jobs below their minimum start a move. Thus from a fixed demand moves are finite, and none is undone by the next.
+
+Units of Spot queues have no entitlement to defend. Units of the own queue are of lower priority, strictly.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skysail.batch.model.job import Job, Task
+from skysail.batch.model.queue import Queue
+from skysail.batch.model.resources import ANY, PODS, FlavorResource
+from skysail.batch.reasons import minimum_request
+from skysail.batch.session import Session
+from skysail.batch.shares import used_by
+from skysail.batch.victims import Tier, Unit
+
+
+def short_keys(session: Session, job: Job) -> list[FlavorResource]:
+    """Dimensions of the job's request of which too little is free in the cluster; when there are none, all."""
+    amounts, size = session.nodes.table.amounts, session.nodes.table.size
+    live = session.nodes.table.live[:size]
+    need = minimum_request(job)
+    free = {name: int(np.maximum(amounts.free[amounts.line(name)][:size][live], 0).sum()) for name in need}
+    short = [name for name in need if name != PODS and free[name] < need[name]]
+    if not short and free.get(PODS, 0) < need.get(PODS, 0):
+        short = [PODS]
+    chosen = short or [name for name in need if name != PODS] or [PODS]
+    flavors = session.world.flavors.names
+    return [(flavor, name) for name in chosen for flavor in (ANY, *flavors)]
+
+
+@dataclass(slots=True)
+class Balance:
+    """Who would use what after a move, as units are chosen one by one.
+
+    Attributes:
+        session: Whose shares and ledger.
+        job: The beneficiary.
+        keys: Dimensions that matter.
+        chosen: Units taken so far.
+        taken: What they free, by queue just below the common ancestor, and key.
+    """
+
+    session: Session
+    job: Job
+    keys: Sequence[FlavorResource]
+    chosen: list[Unit] = field(default_factory=list)
+    taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
+    _least: dict[str, list[Mapping[FlavorResource, int]]] = field(default_factory=dict)
+
+    def take(self, unit: Unit) -> bool:
+        """Choose a unit, if it and all chosen before stay legal with it."""
+        if unit.tier is not Tier.OVER:
+            self.chosen.append(unit)
+            return True
+        side = self._victim_side(unit)
+        freed = _charges(unit.tasks)
+        total = dict(self.taken.get(side.name, {}))
+        for key, amount in freed.items():
+            total[key] = total.get(key, 0) + amount
+        units = [*self._least.get(side.name, []), freed]
+        policy = self.session.queue_of(self.job).spec.preemption.within_quota
+        lower = policy == "LowerQueuePriority" and side.spec.priority < self._own_side(unit).spec.priority
+        if not lower and not self._stays_legal(side, total, units):
+            return False
+        self.taken[side.name], self._least[side.name] = total, units
+        self.chosen.append(unit)
+        return True
+
+    def _stays_legal(
+        self, side: Queue, total: Mapping[FlavorResource, int], units: Sequence[Mapping[FlavorResource, int]]
+    ) -> bool:
+        ledger, entitlements = self.session.world.ledger, self.session.entitlements
+        for key in total:
+            guarantee = side.figures(key).guarantee or 0
+            if guarantee and ledger.used(side.name, key) - total[key] < guarantee <= ledger.used(side.name, key):
+                return False
+        for unit in units:
+            above = False
+            for key in self.keys:
+                share = entitlements.of(side.name, key)
+                if share is None or not unit.get(key):
+                    continue
+                states = any(figures.deserved is not None for figures in side.spec.figures.values())
+                if states and side.figures(key).deserved is None:
+                    share = side.figures(key).guarantee or 0
+                if ledger.used(side.name, key) - total.get(key, 0) + unit[key] > share:
+                    above = True
+            if not above:
+                return False
+        return True
+
+    def _victim_side(self, unit: Unit) -> Queue:
+        tree = self.session.world.tree
+        return tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])[1]
+
+    def _own_side(self, unit: Unit) -> Queue:
+        tree = self.session.world.tree
+        return tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])[0]
+
+
+def may_claim(session: Session, job: Job, keys: Iterable[FlavorResource]) -> bool:
+    """Whether the job's minimum stays within what its queue, and all above it, may take back."""
+    need = minimum_lack(job)
+    queue = session.queue_of(job)
+    measured = False
+    for each in queue.path:
+        for key in keys:
+            share = session.entitlements.of(each.name, key)
+            if share is None or not need.get(key[1]):
+                continue
+            measured = True
+            limit = session.entitlements.claim(each, key)
+            if limit is not None and session.world.ledger.used(each.name, key) + need[key[1]] > limit:
+                return False
+    return measured
+
+
+def minimum_lack(job: Job) -> Mapping[str, int]:
+    """What the tasks still missing from its minimum ask for."""
+    ready = job.counts().total
+    tasks = sorted(job.pending(), key=lambda task: sum(task.request.values()))
+    need: dict[str, int] = {}
+    for task in tasks[: max(1, job.min_member - ready)]:
+        for resource, amount in task.request.items():
+            need[resource] = need.get(resource, 0) + amount
+    return need
+
+
+def lowers_potential(session: Session, before: tuple[object, object]) -> bool:
+    """Whether the potential is strictly below what it was."""
+    return potential(session) < before
+
+
+def potential(session: Session) -> tuple[object, object]:
+    """The potential of the ledger as it stands in the session."""
+    return session.entitlements.potential(used_by(session.world, session.world.tree))
+
+
+def borrows_by_threshold(session: Session, job: Job, unit: Unit) -> bool:
+    """Whether a borrowing job may take this unit by its queue's priority threshold."""
+    threshold = session.queue_of(job).spec.preemption.priority_threshold
+    return threshold is not None and unit.job.priority < job.priority and unit.job.priority <= threshold
+
+
+def _charges(tasks: Sequence[Task]) -> dict[FlavorResource, int]:
+    found: dict[FlavorResource, int] = {}
+    for task in tasks:
+        for key, amount in (task.charged or {}).items():
+            found[key] = found.get(key, 0) + amount
+    return found

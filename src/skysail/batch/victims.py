@@ -1,0 +1,120 @@
+"""Whom a starving job could take from, in the order in which one would: units that leave together.
+
+    tier   whose                                              asked
+    SPOT   jobs of Spot queues                                reclaimable
+    OVER   jobs of queues above their entitlement             reclaimable
+    OWN    jobs of lower priority in the own queue            preemptable
+
+Inside a tier, members above a gang's minimum go first, one by one; then whole gangs. Lowest priority first, newest
+first, uid last.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.queue import Queue
+from skysail.batch.session import Session
+
+
+class Tier(IntEnum):
+    """Why a unit may be taken."""
+
+    SPOT = 0
+    OVER = 1
+    OWN = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """Tasks that leave together.
+
+    Attributes:
+        job: Whose.
+        tasks: Which.
+        tier: Why.
+        whole: Whether it is the rest of a gang, rather than a member above its minimum.
+    """
+
+    job: Job
+    tasks: tuple[Task, ...]
+    tier: Tier
+    whole: bool
+
+
+def candidate_units(session: Session, job: Job) -> list[Unit]:
+    """All units, in order; legality of taking them together is for `moves` to say."""
+    queue = session.queue_of(job)
+    found: list[tuple[tuple[object, ...], Unit]] = []
+    for tier, jobs in _jobs_by_tier(session, job, queue).items():
+        tasks = [task for victim in jobs for task in victim.in_state(TaskState.BOUND)]
+        if not tasks:
+            continue
+        ask = session.preemptable if tier is Tier.OWN else session.reclaimable
+        allowed = {task.uid for task in ask(job, tasks)}
+        for victim in jobs:
+            for unit in _units_of(session, victim, tier, allowed):
+                found.append((_rank(session, unit), unit))
+    found.sort(key=lambda pair: pair[0])
+    return [unit for _, unit in found]
+
+
+def _jobs_by_tier(session: Session, job: Job, queue: Queue) -> dict[Tier, list[Job]]:
+    found: dict[Tier, list[Job]] = {tier: [] for tier in Tier}
+    bundle = {each.key for each in session.world.bundle_of(job)}
+    for victim in running_jobs(session):
+        if victim.key in bundle:
+            continue
+        other = session.world.queue_of(victim)
+        if other is None:
+            continue
+        if other is queue:
+            if victim.priority <= job.priority:
+                found[Tier.OWN].append(victim)
+        elif other.is_spot:
+            found[Tier.SPOT].append(victim)
+        else:
+            found[Tier.OVER].append(victim)
+    return found
+
+
+def running_jobs(session: Session) -> list[Job]:
+    """Jobs with running tasks, found once a session."""
+    known = session.memo.get("running jobs")
+    if isinstance(known, list):
+        return known
+    found = [job for job in session.world.jobs.values() if job.is_running()]
+    session.memo["running jobs"] = found
+    return found
+
+
+def _units_of(session: Session, victim: Job, tier: Tier, allowed: set[str]) -> Iterator[Unit]:
+    running = sorted(victim.in_state(TaskState.BOUND), key=session.task_key, reverse=True)
+    rest = running
+    if victim.spec is not None and victim.spec.disruption_mode == "Pod":
+        extras = list(members_above_minimum(session, victim, [task for task in running if task.uid in allowed]))
+        yield from (Unit(victim, (task,), tier, whole=False) for task in extras)
+        gone = {task.uid for task in extras}
+        rest = [task for task in running if task.uid not in gone]
+    if rest and all(task.uid in allowed for task in running):
+        yield Unit(victim, tuple(rest), tier, whole=True)
+
+
+def members_above_minimum(session: Session, job: Job, tasks: Sequence[Task]) -> Iterator[Task]:
+    """Of these tasks, last ones first, those without which the job still has its minimum."""
+    counts = job.counts()
+    if not session.job_ready(job, counts):
+        return
+    for task in tasks:
+        counts.add(task, -1)
+        if session.job_ready(job, counts) and counts.total > 0:
+            yield task
+        else:
+            counts.add(task)
+
+
+def _rank(session: Session, unit: Unit) -> tuple[object, ...]:
+    newest = max(task.started for task in unit.tasks)
+    created = max(-task.order[1] for task in unit.tasks)
+    return unit.tier, unit.whole, unit.job.priority, -newest, created, unit.job.uid, unit.tasks[0].uid
