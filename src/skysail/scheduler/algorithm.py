@@ -19,6 +19,7 @@ from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ScoreArray
 from skysail.scheduler.framework.containment import PluginFailed
+from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, NodeStatuses
 from skysail.scheduler.framework.evaluation import (
@@ -108,6 +109,7 @@ class ScheduleResult:
         evaluated_nodes: Nodes looked at.
         feasible_nodes: Nodes that passed.
         diagnosis: Why the others did not.
+        calls: What extenders were asked, and what came of it.
     """
 
     status: Status
@@ -118,6 +120,7 @@ class ScheduleResult:
     evaluated_nodes: int = 0
     feasible_nodes: int = 0
     diagnosis: Diagnosis | None = None
+    calls: tuple[ExtenderCall, ...] = ()
 
 
 def schedule_pod(
@@ -166,8 +169,20 @@ def find_feasible(
     nominations: Nominations | None = None,
     limit: SearchLimit | None = None,
     incremental: bool = True,
+    prefer_nominated: bool = True,
+    all_wanted: bool = False,
 ) -> Attempt:
     """PreFilter and Filter. Arguments as in `schedule_pod`.
+
+    Args:
+        framework: The pod's profile.
+        snapshot: The cluster.
+        pod_info: The pod.
+        nominations: Who was promised which node.
+        limit: How far to look.
+        incremental: Whether to use what is remembered.
+        prefer_nominated: Whether the node that the pod was promised settles the search if it fits.
+        all_wanted: Whether more than one node is of use although no plugin scores.
 
     Raises:
         PluginFailed: A plugin raised or answered with an error.
@@ -190,8 +205,9 @@ def find_feasible(
     if refusals:
         attempt.passing = attempt.passing.copy()
         attempt.passing[list(refusals)] = False
-    _prefer_nominated_node(attempt)
-    if limit is None and not framework.scores:
+    if prefer_nominated:
+        _prefer_nominated_node(attempt)
+    if limit is None and not framework.scores and not all_wanted:
         limit = SearchLimit(1)
     if limit is not None:
         _limit(attempt, snapshot, limit)
@@ -298,7 +314,12 @@ def choose(attempt: Attempt, rng: random.Random, extra: ScoreArray | None = None
     if extra is not None:
         totals = totals.astype(np.int64)
         totals[attempt.feasible_rows()] += extra
+    return pick(totals, rng)
+
+
+def pick(totals: TotalArray, rng: random.Random) -> tuple[int, int, int]:
+    """`(place, total, ties)` of one of the greatest totals."""
     best = totals.max()
     ties = (totals == best).nonzero()[0]
-    pick = ties[0] if len(ties) == 1 else ties[rng.randrange(len(ties))]
-    return int(pick), int(best), len(ties)
+    place = ties[0] if len(ties) == 1 else ties[rng.randrange(len(ties))]
+    return int(place), int(best), len(ties)

@@ -37,6 +37,10 @@ class NodeColumn(ABC):
         """Make a scratch row equal to a live one; totals over rows do not change."""
 
     @abstractmethod
+    def write_scratch(self, row: int, node: NodeInfo) -> None:
+        """A scratch row holds a Node object that is not the cluster's; totals over rows do not change."""
+
+    @abstractmethod
     def resize(self, capacity: int) -> None:
         """Make room for more rows."""
 
@@ -96,16 +100,24 @@ class LabelColumn(NodeColumn):
 
     def write(self, row: int, node: NodeInfo | None) -> None:
         """Intern the row's value."""
-        code = ABSENT
-        value = node.node.metadata.labels.get(self.key) if node is not None else None
-        if value is not None:
-            code = self._index.get(value, ABSENT)
-            if code == ABSENT:
-                code = self._index[value] = len(self.values)
-                self.values.append(value)
+        code = self._intern(node) if node is not None else ABSENT
         if self.codes[row] != code:
             self.codes[row] = code
             self.version += 1
+
+    def write_scratch(self, row: int, node: NodeInfo) -> None:
+        """Intern the row's value; no live row changes."""
+        self.codes[row] = self._intern(node)
+
+    def _intern(self, node: NodeInfo) -> int:
+        value = node.node.metadata.labels.get(self.key)
+        if value is None:
+            return ABSENT
+        code = self._index.get(value, ABSENT)
+        if code == ABSENT:
+            code = self._index[value] = len(self.values)
+            self.values.append(value)
+        return code
 
     def resize(self, capacity: int) -> None:
         """Make room for more rows."""
@@ -143,6 +155,10 @@ class ImageColumn(NodeColumn):
             self.size_bytes = size
         self.count += int(now) - int(before)
         self.present[row] = now
+
+    def write_scratch(self, row: int, node: NodeInfo) -> None:
+        """A node that an extender sent back holds no image, as far as scoring goes."""
+        self.present[row] = 0
 
     def _size_on(self, node: NodeInfo) -> int | None:
         for image in node.node.status.images:

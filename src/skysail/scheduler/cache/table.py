@@ -164,9 +164,11 @@ class NodeTable:
         if column is None:
             _make_room(self._node_columns)
             column = make(self.capacity)
-            for row, info in enumerate(self.infos):
+            for row, info in enumerate(self.infos[: self.size]):
                 if info is not None:
                     column.write(row, info)
+            for row in range(self.size, len(self.infos)):
+                self._write_scratch_cell(column, row, self.info(row))
         self._node_columns[key] = column
         return column  # type: ignore[return-value]
 
@@ -239,7 +241,7 @@ class NodeTable:
 
     @contextmanager
     def scratch(self, infos: Sequence[NodeInfo]) -> Iterator[RowIndex]:
-        """Rows for accounts that are not: clones of live nodes with pods added or removed.
+        """Rows for accounts that are not: clones of live nodes with pods added or removed, or another Node object.
 
         The rows stand behind the live ones, in no log, and are gone when the context ends. Every plugin that answers
         for rows answers for these too.
@@ -261,14 +263,26 @@ class NodeTable:
         original = self.info(source)
         self.names.append(info.name)
         self.infos.append(info)
-        self.amounts.copy_node(source, row)
-        self.taint_ids[row] = self.taint_ids[source]
-        self.unschedulable[row] = self.unschedulable[source]
+        if info.node is original.node:
+            self.amounts.copy_node(source, row)
+            self.taint_ids[row] = self.taint_ids[source]
+            self.unschedulable[row] = self.unschedulable[source]
+        else:
+            self.amounts.write_node(row, info)
+            self.taint_ids[row] = self._intern_taints(info.node.spec.taints)
+            self.unschedulable[row] = info.node.spec.unschedulable
         for node_column in self._node_columns.values():
-            node_column.copy_cell(source, row)
+            self._write_scratch_cell(node_column, row, info)
         self._write_use(row, info)
         added, removed = pods_moved(original.pods, info.pods)
         self._pod_columns.write_scratch(source, row, added, removed)
+
+    def _write_scratch_cell(self, column: NodeColumn, row: int, info: NodeInfo) -> None:
+        source = self.rows[info.name]
+        if info.node is self.info(source).node:
+            column.copy_cell(source, row)
+        else:
+            column.write_scratch(row, info)
 
     def _take_row(self, name: str) -> int:
         if self._free:

@@ -18,6 +18,8 @@ Differs: a default plugin that is not built is left out and listed; asking for i
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from skysail.api.raw import Raw
 from skysail.scheduler.config.arguments import check_arguments, decode_arguments, default_arguments, with_gates
 from skysail.scheduler.config.decode import decode_configuration
@@ -26,6 +28,7 @@ from skysail.scheduler.config.problems import Problems
 from skysail.scheduler.config.types import (
     POINTS,
     WIRE_POINTS,
+    Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginRef,
@@ -33,8 +36,9 @@ from skysail.scheduler.config.types import (
     PluginSet,
 )
 from skysail.scheduler.config.validation import validate, with_defaults
-from skysail.scheduler.plugins.args import PluginArgs
+from skysail.scheduler.plugins.args import NodeResourcesFitArgs, PluginArgs
 
+_FIT = "NodeResourcesFit"
 ExtensionPoints = Mapping[str, frozenset[str]]
 """The plugins there are, by name, each with the points it extends (`pre_filter`, `score`, ...)."""
 
@@ -117,6 +121,16 @@ def resolve(
     return ResolvedConfiguration(config, gates, profiles)
 
 
+def ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
+    """Resources that extenders take out of NodeResourcesFit's hands, whatever its own arguments say."""
+    return tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+
+
 def merge_plugin_set(defaults: Sequence[PluginRef], custom: PluginSet) -> PluginSet:
     """The default set as a user's set changes it."""
     disabled = {plugin.name for plugin in custom.disabled}
@@ -147,6 +161,7 @@ class _ProfileResolver:
         self._profile, self._path, self._config = profile, path, config
         self._gates, self._points, self._problems = gates, points, problems
         self._custom = profile.plugins or Plugins()
+        self._ignored = ignored_resources(config.extenders)
         defaults = default_plugins(gates)
         self._left_out = tuple(plugin.name for plugin in defaults if plugin.name not in points)
         built = [plugin for plugin in defaults if plugin.name in points]
@@ -277,4 +292,7 @@ class _ProfileResolver:
             default = default_arguments(name, self._gates)
             if default is not None:
                 arguments[name] = default
+        fit = arguments.get(_FIT)
+        if self._ignored and isinstance(fit, NodeResourcesFitArgs):
+            arguments[_FIT] = msgspec.structs.replace(fit, ignored_resources=self._ignored)
         return arguments

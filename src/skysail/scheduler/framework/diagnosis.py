@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
@@ -60,6 +61,7 @@ class Diagnosis:
         node_statuses: Filter's refusals, by node name.
         absent_status: The status of nodes that are not among them: PreFilter's refusal of all nodes, or its narrowing.
         extender_statuses: Extenders' refusals, by node name; they come on top.
+        extender_calls: What extenders were asked, how long each took, what went wrong: who was slow or broken.
         unschedulable_plugins: Who refused some node.
         pending_plugins: Who answered Pending.
         pre_filter_message: Set when PreFilter refused the pod for all nodes.
@@ -70,6 +72,7 @@ class Diagnosis:
     node_statuses: NodeStatuses = field(default_factory=lambda: NodeStatuses((), np.zeros(0, np.uint16), (SUCCESS,)))
     absent_status: Status = field(default_factory=lambda: Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE))
     extender_statuses: dict[str, Status] = field(default_factory=dict)
+    extender_calls: list[ExtenderCall] = field(default_factory=list)
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     pre_filter_message: str = ""

@@ -211,7 +211,7 @@ def run_scores(
         state: After PreScore.
         pod: Under test.
         table: The nodes.
-        rows: The feasible rows, in any order.
+        rows: The feasible rows, in any order; all of them live rows, or all of them scratch rows.
         everything: Whether these are all rows of the table, ascending.
 
     Raises:
@@ -219,7 +219,7 @@ def run_scores(
     """
     scores = []
     # Reading whole columns and picking is quicker than picking from every column, once most rows are wanted.
-    whole = len(rows) * 2 > table.size
+    whole = len(rows) * 2 > table.size > rows[0]
     totals: ScoreArray = np.zeros(len(rows), dtype=np.int64)
     for step in steps:
         if step.name in state.skip_score_plugins:

@@ -18,6 +18,7 @@ from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.containment import PluginFailed, contained
+from skysail.scheduler.framework.conversation import Conversation, alone
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.plugin import (
@@ -165,12 +166,17 @@ class Framework:
 
     def run_post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> tuple[Status, PostFilterResult]:
         """The first success, unresolvable refusal or error ends it; refusals add up their reasons."""
+        return alone(self.post_filter_asking(state, pod, diagnosis))
+
+    def post_filter_asking(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> Conversation[tuple[Status, PostFilterResult]]:
+        """`run_post_filter`, where plugins may ask extenders."""
         reasons: list[str] = []
         rejector, result = "", PostFilterResult()
         for plugin in self.post_filter:
-            doing = f'running PostFilter plugin "{plugin.name}"'
             try:
-                status, found = contained(plugin.name, doing, plugin.post_filter, state, pod, diagnosis)
+                status, found = yield from self._post_filter_one(plugin, state, pod, diagnosis)
             except PluginFailed as failure:
                 return failure.status(), PostFilterResult()
             if status.is_success:
@@ -184,6 +190,35 @@ class Framework:
             reasons += status.reasons
             rejector = rejector or plugin.name
         return Status(Code.UNSCHEDULABLE, tuple(reasons), rejector), result
+
+    def _post_filter_one(
+        self, plugin: PostFilter, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> Conversation[tuple[Status, PostFilterResult]]:
+        doing = f'running PostFilter plugin "{plugin.name}"'
+        if not isinstance(plugin, AskingPostFilter) or not plugin.asks:
+            return contained(plugin.name, doing, plugin.post_filter, state, pod, diagnosis)
+        try:
+            return (yield from plugin.post_filter_asking(state, pod, diagnosis))
+        except Exception as error:
+            raise PluginFailed(plugin.name, f"{doing}: {type(error).__name__}: {error}") from error
+
+
+@runtime_checkable
+class AskingPostFilter(Protocol):
+    """A PostFilter plugin that asks extenders.
+
+    Attributes:
+        asks: Whether there are any to ask; `post_filter` is called when not.
+    """
+
+    name: str
+    asks: bool
+
+    def post_filter_asking(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> Conversation[tuple[Status, PostFilterResult]]:
+        """`post_filter`, as a conversation."""
+        ...
 
 
 @runtime_checkable

@@ -77,12 +77,15 @@ class NodeResourcesBalancedAllocation:
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
-        """0..100; never asked for scratch rows."""
+        """0..100."""
         wanted = state.read(NEEDS)
         after = balance(table, rows, wanted.lines, wanted.needs)
         if not self.compares:
             return after
-        after += wanted.margin.refreshed(table)[rows]
+        if isinstance(rows, slice) or not len(rows) or rows[0] < table.size:
+            after += wanted.margin.refreshed(table)[rows]
+        else:  # scratch rows are in nobody's memory
+            after += HALF - balance(table, rows, wanted.lines, None)
         after >>= 1
         after += HALF
         return after

@@ -4,14 +4,17 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption, v1.36.
 Differs: the search reads the pod as it was tried, not as the informer has it by then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from skysail.api.core import Pod
 from skysail.api.kinds import POD_DISRUPTION_BUDGETS
 from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.framework.conversation import Conversation, ExtenderCall, ExtenderFailed, alone
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis, NodeStatuses
 from skysail.scheduler.framework.events import POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
@@ -22,7 +25,7 @@ from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.plugins.args import DefaultPreemptionArgs
 from skysail.scheduler.preemption.candidates import Candidates, find_candidates, potential_rows
 from skysail.scheduler.preemption.picking import best_nodes
-from skysail.scheduler.preemption.victims import Search, may_be_evicted, priority_of
+from skysail.scheduler.preemption.victims import Search, Victims, may_be_evicted, priority_of
 
 NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -45,12 +48,27 @@ class PreemptionOutcome:
     best: tuple[str, ...] = ()
 
 
+class PreemptionExtenders(Protocol):
+    """Extenders with a say in preemption."""
+
+    def preempt(
+        self, pod: Pod, victims: Mapping[str, Victims], snapshot: Snapshot, calls: list[ExtenderCall]
+    ) -> Conversation[Mapping[str, Victims]]:
+        """Which candidates remain, with which victims.
+
+        Raises:
+            ExtenderFailed: One that may not be ignored failed.
+        """
+        ...
+
+
 class DefaultPreemption:
     """The plugin.
 
     Attributes:
         is_preempting: Whether the victims of a pod (by uid) are still being evicted: it stays out of the queue then.
             Set by whoever evicts; where nobody does, nobody waits.
+        extenders: Who narrows the choice of candidates; None where nobody does. Set by whoever has extenders.
     """
 
     name = "DefaultPreemption"
@@ -61,6 +79,7 @@ class DefaultPreemption:
         self._asynchronous = handle.feature_gates["SchedulerAsyncPreemption"]
         self._framework: Framework | None = None
         self.is_preempting: Callable[[str], bool] = lambda uid: False
+        self.extenders: PreemptionExtenders | None = None
 
     def use_framework(self, framework: Framework) -> None:
         """Take the profile whose filters the search runs."""
@@ -70,8 +89,19 @@ class DefaultPreemption:
         """Hold a pod back while its victims are being evicted."""
         return WAITING if self._asynchronous and self.is_preempting(pod.uid) else SUCCESS
 
+    @property
+    def asks(self) -> bool:
+        """Whether extenders have a say."""
+        return self.extenders is not None
+
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> tuple[Status, PostFilterResult]:
         """Find victims. Success nominates a node; a refusal without any candidate clears the nomination."""
+        return alone(self.post_filter_asking(state, pod, diagnosis))
+
+    def post_filter_asking(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> Conversation[tuple[Status, PostFilterResult]]:
+        """Find victims, and let extenders narrow the choice."""
         outcome = self.search(state, pod, diagnosis)
         if outcome.ineligible_reason:
             return Status.unschedulable(f"preemption: {outcome.ineligible_reason}"), PostFilterResult()
@@ -82,8 +112,19 @@ class DefaultPreemption:
         if not found.victims:
             message = self._not_helpful(found)
             return Status.unschedulable(f"preemption: {message}"), PostFilterResult(nominated_node="")
-        node_name = outcome.best[0]
-        return SUCCESS, PostFilterResult(node_name, found.victims[node_name].pods)
+        victims: Mapping[str, Victims] = found.victims
+        best: Sequence[str] = outcome.best
+        if self.extenders is not None:
+            try:
+                victims = yield from self.extenders.preempt(
+                    pod, victims, self._handle.snapshot(), diagnosis.extender_calls
+                )
+            except ExtenderFailed as failure:
+                return Status.error(f"preemption: {failure}"), PostFilterResult()
+            best = best_nodes(victims)
+        if not best:
+            return Status.unschedulable("preemption: no candidate node for preemption"), PostFilterResult()
+        return SUCCESS, PostFilterResult(best[0], victims[best[0]].pods)
 
     def search(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PreemptionOutcome:
         """What `post_filter` decides on, as data."""
