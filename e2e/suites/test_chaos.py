@@ -46,13 +46,17 @@ async def bind_all(client: ApiClient, disturb: Callable[[], None], at: int = COU
 async def test_our_scheduler_dies_and_another_takes_over(control_plane: ControlPlane) -> None:
     async with loaded(control_plane) as client:
         command = scheduler_command(control_plane, NAME, elect=True)
-        replicas = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+        replicas = start_replicas(command)
         try:
             await bind_all(client, lambda: kill_leader(control_plane, replicas))
         finally:
             for replica in replicas:
                 replica.kill()
                 replica.wait()
+
+
+def start_replicas(command: list[str]) -> list[subprocess.Popen[bytes]]:
+    return [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
 
 
 def kill_leader(control_plane: ControlPlane, replicas: list[subprocess.Popen[bytes]]) -> None:

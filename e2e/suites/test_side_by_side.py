@@ -5,9 +5,11 @@ import asyncio
 from e2e.harness.control_plane import ControlPlane
 from e2e.harness.processes import our_scheduler
 from e2e.harness.workload import assert_no_node_is_oversold, create_all, create_nodes, plain_node, plain_pod, wait_bound
-from skysail.api.kinds import PODS
+from skysail.api.cluster import Event
+from skysail.api.kinds import EVENTS, PODS
 from skysail.api.resources import pod_requests
 from tests.conformance.conftest import connect
+from tests.conformance.waiting import wait_until
 
 PODS_EACH = 200
 
@@ -22,8 +24,9 @@ async def test_pods_go_to_the_scheduler_they_name(control_plane: ControlPlane) -
             async with asyncio.timeout(120):
                 await create_all(client, PODS, pods, "default")
                 bound = await wait_bound(client, "default", len(pods))
-        assert_no_node_is_oversold(bound, lambda pod: pod_requests(pod)["cpu"], 4000)
-        events = await client.read_path(
-            "/apis/events.k8s.io/v1/namespaces/default/events", (("fieldSelector", "reason=Scheduled"),)
-        )
-        assert events.count(b'"reportingController":"sky-scheduler"') == PODS_EACH
+            assert_no_node_is_oversold(bound, lambda pod: pod_requests(pod)["cpu"], 4000)
+            await wait_until(client, EVENTS, "default", lambda events: written_by(events, "sky-scheduler") == PODS_EACH)
+
+
+def written_by(events: list[Event], controller: str) -> int:
+    return sum(event.reason == "Scheduled" and event.reporting_component == controller for event in events)
