@@ -4,7 +4,8 @@ Everything runs the real scheduling code on the plain path, and nothing is writt
 `compare` says what differs from a recorded decision.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,11 +16,15 @@ from skysail.api.errors import ConfigError
 from skysail.api.raw import Raw
 from skysail.scheduler.algorithm import Attempt, diagnose, find_feasible, node_statuses
 from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.extenders.chain import ExtenderChain
+from skysail.scheduler.extenders.deciding import ExtendedAttempt, added, find_asking
 from skysail.scheduler.framework.containment import PluginFailed
+from skysail.scheduler.framework.conversation import Call, ExtenderCall, ExtenderFailed, Reply, hold
 from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from skysail.scheduler.framework.evaluation import Scored, score_rows
+from skysail.scheduler.framework.evaluation import Scored
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
+from skysail.scheduler.plugins.volume_binding import VolumeBinding
 from skysail.scheduler.preemption.default_preemption import DefaultPreemption, PreemptionOutcome, aggregate
 from skysail.scheduler.preemption.victims import Victims
 from skysail.scheduler.scenario import (
@@ -27,10 +32,12 @@ from skysail.scheduler.scenario import (
     World,
     build_framework,
     build_world,
+    configured_extenders,
     load_scenarios,
     missing_plugins,
     resolve_profiles,
 )
+from skysail.scheduler.scripted import ScriptedExtenders, comparable_requests, extender_name, in_recorded_order
 
 __all__ = ["compare", "explain_pod", "explain_scenario", "load_scenarios", "missing_plugins"]
 
@@ -59,29 +66,62 @@ def explain_scenario(scenario: Raw, only_plugins: frozenset[str] | None = None) 
         raise ConfigError(f"profile not found for scheduler name {name!r}", path=str(scenario.get("id", "")))
     if pod.status.nominated_node_name:
         world.nominator.add(pod)
-    decision = explain_pod(build_framework(profile, world), world, pod)
+    framework = build_framework(profile, world)
+    chain = ExtenderChain(configured_extenders(scenario.get("config")))
+    script = ScriptedExtenders(scenario.get("extender_answers", {}), [*scenario["objects"], scenario["pod"]])
+    decision = explain_pod(framework, world, pod, Outside(chain, script.answer))
+    requests = in_recorded_order(script.requests, scored=decision.get("score_phase_run", False))
+    if requests:
+        decision["extender_requests"] = requests
     return only(decision, only_plugins) if only_plugins else decision
 
 
-def explain_pod(framework: Framework, world: World, pod: Pod) -> Decision:
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The extenders of a decision.
+
+    Attributes:
+        chain: Who they are.
+        answer: Answers in their place.
+    """
+
+    chain: ExtenderChain
+    answer: Callable[[Call], Reply]
+
+
+NOBODY = Outside(ExtenderChain(()), lambda call: Reply(error="there are no extenders"))
+
+
+def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside = NOBODY) -> Decision:
     """Decide one pod, with everything that led to it."""
     decision: Decision = {"pre_enqueue": _status(framework.run_pre_enqueue(pod))}
+    info, calls = PodInfo(pod), list[ExtenderCall]()
+    finding = find_asking(
+        framework, world.current, info, outside.chain, calls, nominations=world.nominations, incremental=False
+    )
     try:
-        attempt = find_feasible(
-            framework, world.current, PodInfo(pod), nominations=world.nominations, incremental=False
-        )
+        extended = hold(finding, outside.answer)
     except PluginFailed as failure:
         return {**decision, **_nothing(), "cycle_error": str(failure)}
+    except ExtenderFailed as failure:
+        attempt = find_feasible(framework, world.current, info, nominations=world.nominations, incremental=False)
+        decision |= {"prefilter": _pre_filter(attempt), **_filter(attempt), **_nothing()}
+        if refusers := diagnose(attempt).unschedulable_plugins:
+            decision["unschedulable_plugins"] = sorted(refusers)
+        return {**decision, "cycle_error": str(failure)}
+    attempt = extended.attempt
     decision["prefilter"] = _pre_filter(attempt)
     if not len(world.current):
         return {**decision, **_nothing(), "cycle_error": NO_NODES_AVAILABLE}
     decision |= _filter(attempt)
-    diagnosis = diagnose(attempt)
+    diagnosis = extended.diagnosis()
     if diagnosis.unschedulable_plugins:
         decision["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)
+    if extended.statuses:
+        decision["extender_status"] = {name: _status(extended.statuses[name]) for name in sorted(extended.statuses)}
     if attempt.feasible:
-        return decision | _score(attempt)
-    return decision | {"score_phase_run": False, "chosen_set": []} | _fit_error(attempt, diagnosis)
+        return decision | _volumes(attempt) | _score(extended, outside)
+    return decision | {"score_phase_run": False, "chosen_set": []} | _fit_error(attempt, diagnosis, outside)
 
 
 def _nothing() -> Decision:
@@ -139,23 +179,48 @@ def _others(attempt: Attempt, row: int, told: str) -> list[Decision]:
     return found
 
 
-def _score(attempt: Attempt) -> Decision:
-    table = attempt.table
-    rows = np.array(sorted(attempt.feasible_rows(), key=lambda row: table.names[row]), dtype=np.intp)
-    found: Decision = {"score_phase_run": len(rows) > 1}
-    names = [table.names[int(row)] for row in rows]
+def _volumes(attempt: Attempt) -> Decision:
+    """What the pod's unbound claims would get on each feasible node."""
+    plugin = attempt.framework.plugins.get(VolumeBinding.name)
+    if not isinstance(plugin, VolumeBinding):
+        return {}
+    found = {}
+    for row in attempt.feasible_rows():
+        node = attempt.table.info(int(row)).node
+        volumes = plugin.found(attempt.state, node)
+        entry: Decision = {}
+        if volumes.static:
+            entry["static"] = {each.claim.name: each.volume.name for each in volumes.static}
+        if volumes.provision:
+            entry["provision"] = sorted(each.claim.name for each in volumes.provision)
+        if entry:
+            found[node.name] = entry
+    return {"volumes": found} if found else {}
+
+
+def _score(extended: ExtendedAttempt, outside: Outside) -> Decision:
+    names = [candidate.name for candidate in extended.candidates]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    found: Decision = {"score_phase_run": len(names) > 1}
     try:
-        scored = score_rows(attempt.framework, attempt.state, attempt.pod_info.pod, table, rows)
+        scored = extended.scored()
     except PluginFailed as failure:
         return found | {"score_error": str(failure), "chosen_set": []}
-    found["scores"] = _scores(attempt, scored)
-    found["totals"] = scored.totals.tolist()
-    best = scored.totals.max()
-    found["chosen_set"] = [name for name, total in zip(names, scored.totals, strict=True) if total == best]
+    pod = extended.attempt.pod_info.pod
+    points = hold(outside.chain.prioritize(pod, extended.candidates, extended.calls), outside.answer)
+    if points:
+        found["extender_scores"] = {
+            extender_name(extender): [int(each[place]) for place in order] for extender, each in points.items()
+        }
+    totals = (scored.totals + added(points, len(names)))[order]
+    found["scores"] = _scores(extended.attempt, scored, order)
+    found["totals"] = totals.tolist()
+    best = totals.max()
+    found["chosen_set"] = [names[place] for place, total in zip(order, totals, strict=True) if total == best]
     return found
 
 
-def _scores(attempt: Attempt, scored: Scored) -> Decision:
+def _scores(attempt: Attempt, scored: Scored, order: Sequence[int]) -> Decision:
     given = {scores.name: scores for scores in scored.plugins}
     found: Decision = {}
     for step in attempt.framework.scores:
@@ -164,25 +229,30 @@ def _scores(attempt: Attempt, scored: Scored) -> Decision:
         if scores is None:
             entry["skipped"] = True
         else:
-            entry["raw"] = scores.raw.tolist()
+            entry["raw"] = scores.raw[order].tolist()
             if (scores.raw != scores.normalized).any():
-                entry["normalized"] = scores.normalized.tolist()
+                entry["normalized"] = scores.normalized[order].tolist()
         found[step.name] = entry
     return found
 
 
-def _fit_error(attempt: Attempt, diagnosis: Diagnosis) -> Decision:
+def _fit_error(attempt: Attempt, diagnosis: Diagnosis, outside: Outside) -> Decision:
     found: Decision = {"fit_error_without_postfilter": diagnosis.message()}
     framework, pod = attempt.framework, attempt.pod_info.pod
     if pod.spec.node_name:
         return found
     if framework.post_filter:
-        status, _ = framework.run_post_filter(attempt.state, pod, diagnosis)
-        diagnosis.post_filter_message = status.message
         preemption = framework.plugins.get("DefaultPreemption")
+        if isinstance(preemption, DefaultPreemption) and outside.chain.preempts:
+            preemption.extenders = outside.chain
+        asking = framework.post_filter_asking(attempt.state, pod, diagnosis)
+        status, result = hold(asking, outside.answer)
+        diagnosis.post_filter_message = status.message
         if isinstance(preemption, DefaultPreemption):
             outcome = preemption.search(attempt.state, pod, diagnosis)
             found["preemption"] = _status(status) | _preemption(outcome)
+            if preemption.asks and found["preemption"].pop("best_nodes", None):
+                found["preemption"]["nominated_node"] = result.nominated_node or ""
     found["fit_error"] = diagnosis.message()
     return found
 
@@ -233,6 +303,8 @@ def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str]
     if only_plugins:
         expected, decision = only(expected, only_plugins), only(decision, only_plugins)
     absent = _absent(only_plugins)
+    if "DynamicResources" in absent and expected.get("preemption", {}).get("code") == "Error":
+        expected, decision = _without_post_filter(expected), _without_post_filter(decision)
     expected, decision = _comparable(expected, absent), _comparable(decision, absent)
     return [
         f"{name}: expected {_shown(expected.get(name))}, got {_shown(decision.get(name))}"
@@ -262,6 +334,8 @@ def _comparable(decision: Decision, absent: frozenset[str]) -> Decision:
         kept.pop("fit_error", None)
     elif "DynamicResources" in absent and "preemption" in kept:
         kept = _without_device_claims(kept)
+    if "extender_requests" in kept:
+        kept["extender_requests"] = comparable_requests(kept["extender_requests"])
     if "filter" in kept:
         kept["filter"] = {name: _in_any_order(status) for name, status in kept["filter"].items()}
     if "also_failing" in kept:
@@ -269,6 +343,11 @@ def _comparable(decision: Decision, absent: frozenset[str]) -> Decision:
             name: sorted(map(_in_any_order, statuses), key=_shown) for name, statuses in kept["also_failing"].items()
         }
     return kept
+
+
+def _without_post_filter(decision: Decision) -> Decision:
+    """A decision without PostFilter: it fails upstream when PreFilter did not come as far as DynamicResources."""
+    return {name: value for name, value in decision.items() if name not in ("preemption", "fit_error")}
 
 
 def _without_device_claims(decision: Decision) -> Decision:

@@ -21,7 +21,7 @@ from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.decode import from_document
 from skysail.scheduler.config.defaults import EXTENSION_POINTS
-from skysail.scheduler.config.resolve import ResolvedProfile, resolve
+from skysail.scheduler.config.resolve import ResolvedProfile, beside_extenders, resolve
 from skysail.scheduler.config.types import POINTS, Extender, KubeSchedulerConfiguration
 from skysail.scheduler.framework.feature_gates import feature_gates
 from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
@@ -218,7 +218,8 @@ def resolve_profiles(config: Raw | None, gates: Mapping[str, bool]) -> tuple[Res
         ConfigError: The configuration is wrong.
     """
     source = KubeSchedulerConfiguration() if config is None else from_document(config)
-    return resolve(source, gates, EXTENSION_POINTS).profiles
+    resolved = resolve(source, gates, EXTENSION_POINTS)
+    return tuple(beside_extenders(profile, resolved.source.extenders) for profile in resolved.profiles)
 
 
 def configured_extenders(config: Raw | None) -> tuple[Extender, ...]:

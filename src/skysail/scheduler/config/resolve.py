@@ -16,7 +16,7 @@ Differs: a default plugin that is not built is left out and listed; asking for i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -121,14 +121,18 @@ def resolve(
     return ResolvedConfiguration(config, gates, profiles)
 
 
-def ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
-    """Resources that extenders take out of NodeResourcesFit's hands, whatever its own arguments say."""
-    return tuple(
+def beside_extenders(profile: ResolvedProfile, extenders: Iterable[Extender]) -> ResolvedProfile:
+    """The profile as it runs beside extenders: NodeResourcesFit ignores the resources that these want ignored."""
+    ignored = tuple(
         resource.name
         for extender in extenders
         for resource in extender.managed_resources
         if resource.ignored_by_scheduler
     )
+    fit = profile.args.get(_FIT)
+    if not ignored or not isinstance(fit, NodeResourcesFitArgs):
+        return profile
+    return replace(profile, args={**profile.args, _FIT: msgspec.structs.replace(fit, ignored_resources=ignored)})
 
 
 def merge_plugin_set(defaults: Sequence[PluginRef], custom: PluginSet) -> PluginSet:
@@ -161,7 +165,6 @@ class _ProfileResolver:
         self._profile, self._path, self._config = profile, path, config
         self._gates, self._points, self._problems = gates, points, problems
         self._custom = profile.plugins or Plugins()
-        self._ignored = ignored_resources(config.extenders)
         defaults = default_plugins(gates)
         self._left_out = tuple(plugin.name for plugin in defaults if plugin.name not in points)
         built = [plugin for plugin in defaults if plugin.name in points]
@@ -292,7 +295,4 @@ class _ProfileResolver:
             default = default_arguments(name, self._gates)
             if default is not None:
                 arguments[name] = default
-        fit = arguments.get(_FIT)
-        if self._ignored and isinstance(fit, NodeResourcesFitArgs):
-            arguments[_FIT] = msgspec.structs.replace(fit, ignored_resources=self._ignored)
         return arguments
