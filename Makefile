@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint unit soak bench clean
+.PHONY: setup demo test lint unit soak bench e2e bench-real clean
 
 setup: $(STAMP)
 
@@ -33,6 +33,16 @@ soak: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+e2e: setup
+	$(BIN)/python e2e/build.py
+	$(BIN)/python tests/tools/fetch_kubectl.py
+	SKYSAIL_SERVER=real $(BIN)/pytest -n 0 tests/conformance
+	$(BIN)/pytest -n 0 -s e2e/suites
+
+bench-real: setup
+	$(BIN)/python e2e/build.py
+	$(BIN)/python -m e2e.bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) .cache build dist
