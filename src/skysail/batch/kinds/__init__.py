@@ -1,7 +1,7 @@
 """The batch engine's own kinds: `scheduling.skysail.io/v1alpha1` Queue, JobQueue, Quota, PodGroup.
 
-Lives here: the Structs, from which the CustomResourceDefinitions in `deploy/crds/` are generated (`skysail crd gen`), and
-`reading`, which turns objects into the records the engine works with. Never here: decisions, I/O.
+Lives here: the Structs, from which the CustomResourceDefinitions in `deploy/crds/` are generated (`skysail crd gen`),
+and `reading`, which turns objects into the records the engine works with. Never here: decisions, I/O.
 
 Read in this order: `parts`, `queue`, `job_queue`, `quota`, `pod_group`, `reading`.
 

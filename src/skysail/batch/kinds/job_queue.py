@@ -7,7 +7,7 @@ import msgspec
 
 from skysail.api.meta import ApiObject, Struct
 from skysail.batch.kinds.parts import GROUP, VERSION, Conditions
-from skysail.controller.customresources import Column, CustomResource, rule
+from skysail.controller.customresources import Column, CustomResource
 
 
 class JobQueueSpec(Struct, frozen=True, gc=False):
@@ -60,6 +60,9 @@ class JobQueueStatus(Struct, frozen=True, gc=False):
     conditions: Conditions = ()
 
 
+LEADS_SOMEWHERE = msgspec.Meta(extra_json_schema={"anyOf": [{"required": ["queue"]}, {"required": ["clusterQueue"]}]})
+
+
 class JobQueue(ApiObject, frozen=True, gc=False, kw_only=True):
     """A line of jobs of one namespace into a Queue."""
 
@@ -75,7 +78,5 @@ class JobQueue(ApiObject, frozen=True, gc=False, kw_only=True):
             Column("Admitted", ".status.admittedJobs", "integer"),
         ),
     )
-    spec: Annotated[
-        JobQueueSpec, rule("has(self.queue) || has(self.clusterQueue)", "a line leads somewhere: queue is wanted")
-    ]
+    spec: Annotated[JobQueueSpec, LEADS_SOMEWHERE]
     status: JobQueueStatus = JobQueueStatus()

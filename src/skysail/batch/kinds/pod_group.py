@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from skysail.api.meta import ApiObject, LabelSelector, Struct
-from skysail.batch.kinds.parts import GROUP, VERSION, Conditions, OutcomeRecord, ResourceAmounts, TopologyWish
+from skysail.batch.kinds.parts import GROUP, VERSION, AmountText, Conditions, OutcomeRecord, TopologyWish
 from skysail.controller.customresources import Column, CustomResource, list_map
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
@@ -73,7 +73,7 @@ class PodGroupSpec(Struct, frozen=True, gc=False):
 
     min_member: Number = 1
     min_task_member: Mapping[str, Number] = {}
-    min_resources: ResourceAmounts = {}
+    min_resources: Mapping[str, AmountText] = {}
     queue: str = ""
     job_queue: str = ""
     priority_class_name: str = ""

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from skysail.api.meta import ApiObject, LabelSelector, Struct
-from skysail.batch.kinds.parts import GROUP, VERSION, Conditions, DurationText, ResourceAmounts
-from skysail.controller.customresources import Column, CustomResource, list_map, rule
+from skysail.api.raw import Raw
+from skysail.batch.kinds.parts import GROUP, VERSION, AmountText, Conditions, DurationText
+from skysail.controller.customresources import Column, CustomResource, list_map
 
 Weight = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -22,7 +23,7 @@ class Guarantee(Struct, frozen=True, gc=False):
         resource: By resource; what is not named is not kept.
     """
 
-    resource: ResourceAmounts = {}
+    resource: Mapping[str, AmountText] = {}
 
 
 class QueueFlavor(Struct, frozen=True, gc=False):
@@ -39,8 +40,8 @@ class QueueFlavor(Struct, frozen=True, gc=False):
     name: Annotated[str, msgspec.Meta(min_length=1)]
     node_selector: Mapping[str, str] = {}
     guarantee: Guarantee = Guarantee()
-    deserved: ResourceAmounts = {}
-    capability: ResourceAmounts = {}
+    deserved: Mapping[str, AmountText] = {}
+    capability: Mapping[str, AmountText] = {}
 
 
 class BorrowWithinCohort(Struct, frozen=True, gc=False):
@@ -95,7 +96,7 @@ class QueueLimit(Struct, frozen=True, gc=False):
 
     user: str = ""
     group: str = ""
-    resource: ResourceAmounts = {}
+    resource: Mapping[str, AmountText] = {}
     max_jobs: int | None = None
 
 
@@ -136,10 +137,10 @@ class QueueSpec(Struct, frozen=True, gc=False):
     over_quota_weight: Mapping[str, Weight] = {}
     reclaimable: bool = True
     guarantee: Guarantee = Guarantee()
-    deserved: ResourceAmounts = {}
-    capability: ResourceAmounts = {}
-    borrowing_limit: ResourceAmounts = {}
-    lending_limit: ResourceAmounts = {}
+    deserved: Mapping[str, AmountText] = {}
+    capability: Mapping[str, AmountText] = {}
+    borrowing_limit: Mapping[str, AmountText] = {}
+    lending_limit: Mapping[str, AmountText] = {}
     flavors: Annotated[tuple[QueueFlavor, ...], list_map("name")] = ()
     dequeue_strategy: Literal["fifo", "traverse"] | None = None
     queueing_strategy: Literal["StrictFIFO", "BestEffortFIFO"] | None = None
@@ -193,14 +194,20 @@ class QueueStatus(Struct, frozen=True, gc=False):
     conditions: Conditions = ()
 
 
-SPOT_RULE = rule(
-    "self.type != 'Spot' || (!has(self.deserved) && !has(self.guarantee))",
-    "a queue of type Spot has no entitlement: neither guarantee nor deserved",
+_HAS_ENTITLEMENT: Raw = {"anyOf": [{"required": ["deserved"]}, {"required": ["guarantee"]}]}
+_HAS_FIGURES: Raw = {"anyOf": [{"required": ["deserved"]}, {"required": ["capability"]}]}
+COHERENT = msgspec.Meta(
+    extra_json_schema={
+        "allOf": [
+            {"anyOf": [{"properties": {"type": {"enum": ["Quota"]}}}, {"not": _HAS_ENTITLEMENT}]},
+            {"not": {"allOf": [{"required": ["flavors"]}, _HAS_FIGURES]}},
+        ]
+    }
 )
-FLAVOR_RULE = rule(
-    "!has(self.flavors) || (!has(self.deserved) && !has(self.capability))",
-    "figures stand either on the queue or on its flavors",
-)
+"""A queue of type Spot has no entitlement; figures stand either on the queue or on its flavors.
+
+Not written as CEL rules: servers without CEL shall serve these kinds, too.
+"""
 
 
 class Queue(ApiObject, frozen=True, gc=False, kw_only=True):
@@ -222,5 +229,5 @@ class Queue(ApiObject, frozen=True, gc=False, kw_only=True):
             Column("Priority", ".spec.priority", "integer", 1),
         ),
     )
-    spec: Annotated[QueueSpec, SPOT_RULE, FLAVOR_RULE] = QueueSpec()
+    spec: Annotated[QueueSpec, COHERENT] = QueueSpec()
     status: QueueStatus = QueueStatus()
