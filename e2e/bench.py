@@ -52,6 +52,9 @@ LOADS: dict[str, Raw] = {
 }
 
 
+Starter = Callable[[ControlPlane], "subprocess.Popen[bytes]"]
+
+
 @dataclass(frozen=True)
 class Figures:
     """What one run came to."""
