@@ -35,6 +35,7 @@ from skysail.scheduler.config.resolve import ResolvedConfiguration
 from skysail.scheduler.consistency import Differences, compare
 from skysail.scheduler.cycle import CycleProfile, SchedulingCycle
 from skysail.scheduler.deciding import ProfileDecider, Rotation
+from skysail.scheduler.extenders.talking import ExtenderTalk, TransportMaker
 from skysail.scheduler.failure import Failure, FailureHandler
 from skysail.scheduler.framework.events import ClusterEvent
 from skysail.scheduler.framework.plugin import Plugin
@@ -68,11 +69,13 @@ class SchedulerOptions:
         dry_run: Decide, but write nothing.
         assume_ttl_seconds: How long an assumed pod whose binding ended waits to be confirmed; 0 is for ever.
         max_unschedulable_seconds: How long a pod sleeps before it is tried again without an event.
+        extender_transport: Makes a transport to one extender; HTTP when None.
     """
 
     dry_run: bool = False
     assume_ttl_seconds: float = 0.0
     max_unschedulable_seconds: float = 300.0
+    extender_transport: TransportMaker | None = None
 
 
 class Scheduler:
@@ -104,8 +107,6 @@ class Scheduler:
         elector: LeaderElector | None = None,
     ) -> None:
         options = options or SchedulerOptions()
-        if configuration.source.extenders:
-            raise ConfigError("extenders are not supported by this version of Skysail", path="extenders")
         self.configuration, self.options, self.metrics = configuration, options, SchedulerMetrics()
         self.cache = ClusterCache(assume_ttl_seconds=options.assume_ttl_seconds)
         self.attempts, self.waiting, self.snapshot = AttemptRing(), WaitingPods(), Snapshot()
@@ -127,9 +128,12 @@ class Scheduler:
         )  # fmt: skip
         factories = factories if factories is not None else plugin_factories()
         self.profiles = {
-            resolved.scheduler_name: make_profile(resolved, factories, handle, self._plugin_made)
+            resolved.scheduler_name: make_profile(
+                resolved, factories, handle, self._plugin_made, configuration.source.extenders
+            )
             for resolved in configuration.profiles
         }
+        self._talk = self._make_talk()
         self._handle = handle
         self._ready, self._stopping, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.queue = self._make_queue()
@@ -162,6 +166,8 @@ class Scheduler:
         async with asyncio.TaskGroup() as group:
             if self._alone:
                 following = group.create_task(self._informers.run(), name="scheduler informers")
+            if self._talk is not None:
+                talking = group.create_task(self._talk.run(), name="scheduler extenders")
             try:
                 if self.elector is None or not self.configuration.source.delay_cache_until_active:
                     await self._sync()
@@ -173,6 +179,8 @@ class Scheduler:
                 self.watch.close()
                 if self._alone:
                     following.cancel()
+                if self._talk is not None:
+                    talking.cancel()
                 self._stopped.set()
 
     def stop(self) -> None:
@@ -207,6 +215,8 @@ class Scheduler:
         registrations = [rows for profile in self.profiles.values() for rows in profile.registrations.values()]
         await self.watch.listen_to(wanted_events(registrations))
         await self.watch.wait_synced(self._handle.kinds)
+        if self._talk is not None:
+            await self._talk.wait_synced()
         self.is_synced = True
         _log.info("caches are synced", extra={"nodes": self.cache.statistics().nodes, "pending": len(self.queue)})
 
@@ -246,7 +256,7 @@ class Scheduler:
             while not self._stopping.is_set():
                 info = self.queue.pop(self._now()) if self._binder.pending < _MAX_UNWRITTEN_BINDS else None
                 if info is not None:
-                    self._schedule_one(cycle, info, bindings)
+                    await self._schedule_one(cycle, info, bindings)
                     await asyncio.sleep(0)
                 elif self.queue.has_ready:
                     await self._binder.wait_below(_MAX_UNWRITTEN_BINDS)
@@ -256,11 +266,14 @@ class Scheduler:
             for waiting in self.waiting:
                 waiting.abandon()
 
-    def _schedule_one(self, cycle: SchedulingCycle, info: QueuedPodInfo, bindings: asyncio.TaskGroup) -> None:
+    async def _schedule_one(self, cycle: SchedulingCycle, info: QueuedPodInfo, bindings: asyncio.TaskGroup) -> None:
         """One attempt; a bug in it costs this attempt, not the scheduler."""
         start = self._now()
         try:
-            cycle.schedule_one(info, bindings)
+            if self._talk is None:
+                cycle.schedule_one(info, bindings)
+            else:
+                await self._talk.hold(cycle.schedule_one_asking(info, bindings))
         except Exception as error:  # noqa: BLE001 - the one supervisor: a bug must not end the scheduler
             _log.exception("attempt ended in a bug", extra={"pod": info.pod.key})
             failure = Failure(Status.error(f"{type(error).__name__}: {error}"))
@@ -309,7 +322,20 @@ class Scheduler:
             cache=self.cache, snapshot=self.snapshot, queue=self.queue, failures=self._failures,
             attempts=self.attempts, clock=self._clock, now=self._now, metrics=self.metrics, writer=self._writer,
             instruments=self.instruments, evict=self._evictor.submit if self._evictor is not None else None,
+            extenders=self._talk.chain if self._talk is not None else None,
         )  # fmt: skip
+
+    def _make_talk(self) -> ExtenderTalk | None:
+        source = self.configuration.source
+        if not source.extenders:
+            return None
+        maker = self.options.extender_transport
+        talk = ExtenderTalk(source.extenders, self._client, self._clock, self._rng, source.parallelism, maker)
+        for profile in self.profiles.values():
+            plugin = profile.framework.plugins.get(DefaultPreemption.name)
+            if isinstance(plugin, DefaultPreemption) and talk.chain.preempts:
+                plugin.extenders = talk.chain
+        return talk
 
     def _make_evictor(self) -> Evictor:
         around = Surroundings(
@@ -340,7 +366,11 @@ class Scheduler:
         plugins = BindingPlugins(
             framework.reserve, framework.permit, framework.pre_bind, framework.bind, framework.post_bind
         )
-        runner = BindingRunner(profile.name, plugins, self.waiting, now=self._now, metrics=self.metrics)
+        outside = self._talk.bind if self._talk is not None and self._talk.chain.binds else None
+        runner = BindingRunner(
+            profile.name, plugins, self.waiting, now=self._now, metrics=self.metrics,
+            bind_outside=None if self.options.dry_run else outside,
+        )  # fmt: skip
         percentage = profile.resolved.percentage_of_nodes_to_score
         decider = ProfileDecider(framework, percentage, self._rotation, self.queue.nominator, self._rng)
         return CycleProfile(framework, decider, runner, self._recorders[profile.name])

@@ -4,12 +4,13 @@ A record holds references, not text: reasons are spelled out only when somebody 
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from skysail.api.raw import Raw
+from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.diagnosis import Diagnosis
 
 _KEPT: Final = 1_000
@@ -36,6 +37,7 @@ class Attempt:
         diagnosis: Refusals by node, when it failed for lack of a fitting node.
         total: The chosen node's weighted score; 0 when it was the only one.
         ties: How many nodes shared that score: the dice chose among them.
+        extender_calls: What extenders were asked, how long each took, what went wrong.
     """
 
     number: int
@@ -54,6 +56,7 @@ class Attempt:
     diagnosis: Diagnosis | None = None
     total: int = 0
     ties: int = 0
+    extender_calls: Sequence[ExtenderCall] = ()
 
     def as_raw(self, *, nodes: bool = False) -> Raw:
         """For JSON; with `nodes`, every node's refusal."""
@@ -73,6 +76,11 @@ class Attempt:
             "total": self.total,
             "ties": self.ties,
         }
+        if self.extender_calls:
+            raw["extenders"] = [
+                {"extender": call.extender, "verb": call.verb, "seconds": round(call.seconds, 6), "error": call.error}
+                for call in self.extender_calls
+            ]
         if self.diagnosis is not None:
             raw["unschedulable_plugins"] = sorted(self.diagnosis.unschedulable_plugins)
             raw["pending_plugins"] = sorted(self.diagnosis.pending_plugins)

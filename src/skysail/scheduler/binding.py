@@ -55,6 +55,7 @@ class BindingRunner:
         now: Seconds, for metrics.
         metrics: Where durations go.
         deadline_seconds: For PreBind, Bind and PostBind, each plugin.
+        bind_outside: An extender's way to bind; it answers None when it does not bind this pod.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class BindingRunner:
         now: Callable[[], float],
         metrics: SchedulerMetrics,
         deadline_seconds: float = DEFAULT_DEADLINE_SECONDS,
+        bind_outside: Callable[[Pod, str], Awaitable[Status | None]] | None = None,
     ) -> None:
+        self._bind_outside = bind_outside
         self._profile, self._plugins, self._waiting = profile, plugins, waiting
         self._now, self._metrics, self._deadline = now, metrics, deadline_seconds
 
@@ -170,8 +173,13 @@ class BindingRunner:
         return status
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Bind the pod with the first plugin that takes it."""
+        """Bind the pod with the extender that binds it, or with the first plugin that takes it."""
         start, status = self._now(), SKIP
+        if self._bind_outside is not None:
+            bound = await self._bind_outside(pod, node_name)
+            if bound is not None:
+                self._took("Bind", bound, start)
+                return bound
         for plugin in self._plugins.bind:
             status = await self._async("Bind", plugin.name, plugin.bind(state, pod, node_name))
             if not status.is_skip:

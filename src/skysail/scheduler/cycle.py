@@ -42,7 +42,9 @@ from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.deciding import Decider
+from skysail.scheduler.extenders.chain import ExtenderChain
 from skysail.scheduler.failure import NO_NODES, Failure, FailureHandler, refused_on
+from skysail.scheduler.framework.conversation import Conversation, alone
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
@@ -97,6 +99,7 @@ class SchedulingCycle:
         instruments: Measures the plugins.
         writer: Writes nominations; None writes none.
         evict: Takes over what preemption decided; None evicts nobody.
+        extenders: Who has a say beside the plugins; None when there are none.
     """
 
     def __init__(
@@ -114,14 +117,19 @@ class SchedulingCycle:
         instruments: Instruments,
         writer: StatusWriter | None = None,
         evict: Callable[[Eviction], None] | None = None,
+        extenders: ExtenderChain | None = None,
     ) -> None:
-        self._evict = evict
+        self._evict, self._extenders = evict, extenders
         self._profiles, self._cache, self._snapshot, self._queue = profiles, cache, snapshot, queue
         self._failures, self._attempts, self._clock = failures, attempts, clock
         self._now, self._metrics, self._instruments, self._writer = now, metrics, instruments, writer
 
     def schedule_one(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> None:
         """Decide about one popped pod; a binding cycle goes on as a task of `group`."""
+        alone(self.schedule_one_asking(info, group))
+
+    def schedule_one_asking(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> Conversation[None]:
+        """`schedule_one`, where extenders are asked: the only place in the scheduling cycle that may have to wait."""
         pod = info.pod
         profile = self._profiles.get(scheduler_name(pod))
         if profile is None or self._is_to_skip(profile, pod):
@@ -133,7 +141,7 @@ class SchedulingCycle:
             profile.framework.scheduler_name, info.attempts, self._clock.now(),
         )  # fmt: skip
         self._instruments.begin()
-        flight_or_failure = self._scheduling_cycle(profile, info, attempt, start)
+        flight_or_failure = yield from self._scheduling_cycle(profile, info, attempt, start)
         self._instruments.end(profile.framework.scheduler_name)
         if isinstance(flight_or_failure, Failure):
             self._fail(profile, info, flight_or_failure, attempt, start)
@@ -149,28 +157,35 @@ class SchedulingCycle:
 
     def _scheduling_cycle(
         self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
-    ) -> _Flight | Failure:
+    ) -> Conversation[_Flight | Failure]:
         self._cache.update_snapshot(self._snapshot)
         if not len(self._snapshot):
             return Failure(NO_NODES)
         pod_info = PodInfo(info.pod)
-        result = profile.decider.decide(pod_info, self._snapshot)
+        if self._extenders is None:
+            result = profile.decider.decide(pod_info, self._snapshot)
+        else:
+            result = yield from profile.decider.decide_asking(pod_info, self._snapshot, self._extenders)
+            attempt.extender_calls = result.calls
         attempt.seconds = self._now() - start
         self._metrics.observe("scheduling_algorithm_duration_seconds", attempt.seconds)
         attempt.evaluated, attempt.feasible = result.evaluated_nodes, result.feasible_nodes
         if result.state is None or result.status.is_error:
             return Failure(result.status)
         if not result.node_name:
-            return self._post_filter(profile, result.state, result.diagnosis or Diagnosis(len(self._snapshot)))
+            diagnosis = result.diagnosis or Diagnosis(len(self._snapshot))
+            failure = yield from self._post_filter(profile, result.state, diagnosis)
+            attempt.extender_calls = tuple(diagnosis.extender_calls)
+            return failure
         attempt.node, attempt.total, attempt.ties = result.node_name, result.total, result.ties
         return self._take_node(profile, info, result.state, result.node_name, attempt, start)
 
-    def _post_filter(self, profile: CycleProfile, state: CycleState, diagnosis: Diagnosis) -> Failure:
+    def _post_filter(self, profile: CycleProfile, state: CycleState, diagnosis: Diagnosis) -> Conversation[Failure]:
         refusal = Status(Code.UNSCHEDULABLE)
         if not profile.framework.post_filter:
             return Failure(refusal, diagnosis)
         pod = state.pod_info.pod
-        status, result = profile.framework.run_post_filter(state, pod, diagnosis)
+        status, result = yield from profile.framework.post_filter_asking(state, pod, diagnosis)
         self._metrics.count("preemption_attempts_total")
         diagnosis.post_filter_message = status.message
         if result.victims and result.nominated_node and self._evict is not None:

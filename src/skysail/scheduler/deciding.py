@@ -9,6 +9,9 @@ from typing import Protocol
 from skysail.scheduler.algorithm import ScheduleResult, SearchLimit, schedule_pod
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.extenders.chain import ExtenderChain
+from skysail.scheduler.extenders.deciding import schedule_asking
+from skysail.scheduler.framework.conversation import Conversation
 from skysail.scheduler.framework.handle import Nominations
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.sampling import num_feasible_nodes
@@ -19,6 +22,12 @@ class Decider(Protocol):
 
     def decide(self, pod_info: PodInfo, snapshot: Snapshot) -> ScheduleResult:
         """The node, or why not."""
+        ...
+
+    def decide_asking(
+        self, pod_info: PodInfo, snapshot: Snapshot, chain: ExtenderChain
+    ) -> Conversation[ScheduleResult]:
+        """`decide`, with extenders."""
         ...
 
 
@@ -46,14 +55,31 @@ class ProfileDecider:
 
     def decide(self, pod_info: PodInfo, snapshot: Snapshot) -> ScheduleResult:
         """The node, or why not."""
-        limit, count = None, len(snapshot)
-        if self._percentage is not None:
-            limit = SearchLimit(num_feasible_nodes(self._percentage, count), self._rotation.start % count)
+        limit = self._limit(snapshot)
         result = schedule_pod(
             self._framework, snapshot, pod_info, self._rng, nominations=self._nominations, limit=limit
         )
+        return self._rotated(result, snapshot, limit)
+
+    def decide_asking(
+        self, pod_info: PodInfo, snapshot: Snapshot, chain: ExtenderChain
+    ) -> Conversation[ScheduleResult]:
+        """`decide`, with extenders."""
+        limit = self._limit(snapshot)
+        result = yield from schedule_asking(
+            self._framework, snapshot, pod_info, self._rng, chain, nominations=self._nominations, limit=limit
+        )
+        return self._rotated(result, snapshot, limit)
+
+    def _limit(self, snapshot: Snapshot) -> SearchLimit | None:
+        if self._percentage is None:
+            return None
+        count = len(snapshot)
+        return SearchLimit(num_feasible_nodes(self._percentage, count), self._rotation.start % count)
+
+    def _rotated(self, result: ScheduleResult, snapshot: Snapshot, limit: SearchLimit | None) -> ScheduleResult:
         if limit is not None:
-            self._rotation.start = (limit.start + result.evaluated_nodes) % count
+            self._rotation.start = (limit.start + result.evaluated_nodes) % len(snapshot)
         return result
 
 

@@ -20,8 +20,9 @@ from skysail.informer.keys import Key
 from skysail.informer.lister import Lister as InformerLister
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.defaults import EXTENSION_POINTS
-from skysail.scheduler.config.resolve import ExtensionPoints, ResolvedProfile
-from skysail.scheduler.config.types import POINTS
+from skysail.scheduler.config.resolve import ExtensionPoints, ResolvedProfile, beside_extenders
+from skysail.scheduler.config.types import POINTS, Extender
+from skysail.scheduler.extenders.chain import EXTENDER
 from skysail.scheduler.framework.containment import PluginFailed, contained
 from skysail.scheduler.framework.events import ClusterEventWithHint, all_events
 from skysail.scheduler.framework.handle import Binder, Lister, ObjectWriter, WaitingPod
@@ -229,6 +230,7 @@ def make_profile(
     factories: PluginFactories,
     handle: SchedulerHandle,
     made: Callable[[Plugin, str, str], None] = lambda plugin, name, profile: None,
+    extenders: Sequence[Extender] = (),
 ) -> Profile:
     """Make the plugins of a profile.
 
@@ -237,10 +239,12 @@ def make_profile(
         factories: How to make each.
         handle: What they get.
         made: Told of each plugin made, with its name and its profile's.
+        extenders: Beside which it runs: a pod that they refused is woken by everything.
 
     Raises:
         ConfigError: A plugin cannot be made.
     """
+    resolved = beside_extenders(resolved, extenders)
     plugins: dict[str, Plugin] = {}
     for name in resolved.names:
         try:
@@ -255,7 +259,10 @@ def make_profile(
         framework = Framework(resolved.scheduler_name, points, resolved.weights)
     except TypeError as error:
         raise ConfigError(str(error), path=f"profile {resolved.scheduler_name}") from error
-    return Profile(resolved, framework, _registrations(resolved, plugins))
+    registrations = _registrations(resolved, plugins)
+    if extenders:
+        registrations[EXTENDER] = all_events()
+    return Profile(resolved, framework, registrations)
 
 
 def _registrations(
