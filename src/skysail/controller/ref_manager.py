@@ -73,7 +73,9 @@ class ControllerRefManager(Generic[T]):
         claimed: list[T] = []
         errors: list[Exception] = []
         for child in children:
-            outcome = await attempt(lambda c=child: self.claim_one(c, accept))  # type: ignore[misc]
+            outcome: Failure | bool | None = self._standing(child, accept)
+            if outcome is None:
+                outcome = await attempt(lambda c=child: self._settle(c))  # type: ignore[misc]
             if isinstance(outcome, Failure):
                 errors.append(outcome.error)
             elif outcome:
@@ -90,18 +92,27 @@ class ControllerRefManager(Generic[T]):
         Raises:
             ApiError: The adoption or release failed.
         """
+        standing = self._standing(child, accept)
+        return await self._settle(child) if standing is None else standing
+
+    def _standing(self, child: T, accept: Callable[[T], bool] | None) -> bool | None:
+        """Whether the child is the owner's; None when it must be adopted or released first."""
         owner = self._owner.metadata
         matches = self._selector.matches(child.metadata.labels) and (accept is None or accept(child))
         reference = controller_of(child)
         if reference is not None:
             if reference.uid == owner.uid and not matches and owner.deletion_timestamp is None:
-                await self._release(child)
+                return None
             return reference.uid == owner.uid and matches
         if not matches or owner.deletion_timestamp is not None or child.metadata.deletion_timestamp is not None:
             return False
-        if owner.namespace and owner.namespace != child.metadata.namespace:
-            return False
-        return await self._adopt(child)
+        return False if owner.namespace and owner.namespace != child.metadata.namespace else None
+
+    async def _settle(self, child: T) -> bool:
+        if controller_of(child) is None:
+            return await self._adopt(child)
+        await self._release(child)
+        return False
 
     async def _adopt(self, child: T) -> bool:
         await self._check_adoption()
