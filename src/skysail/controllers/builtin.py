@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -16,13 +16,15 @@ from skysail.controller.controller import Controller
 from skysail.controllers.patches import merge_difference
 from skysail.controllers.pods import controller_of
 
-PODS_BY_CONTROLLER = "controller-uid"
+TObject = TypeVar("TObject", bound=ApiObject)
+
+BY_CONTROLLER = "controller-uid"
 PODS_BY_NODE = "node-name"
 NOBODY = "nobody/"
-"""Under this prefix and the namespace the controller index holds pods that nobody controls."""
+"""Under this prefix and the namespace the index by controller holds what nobody controls."""
 
 
-def index_by_controller(obj: ApiObject) -> Iterable[str]:
+def _index_by_controller(obj: ApiObject) -> Iterable[str]:
     """The uid of what controls an object, or a word for nobody in its namespace."""
     reference = controller_of(obj)
     return (reference.uid if reference is not None else NOBODY + obj.metadata.namespace,)
@@ -108,14 +110,16 @@ class BuiltinController(Controller):
                 return False
         return bool(difference)
 
-    def index_pods_by_controller(self) -> None:
-        """Call in `setup`: make pods found by who controls them."""
-        self.informer(Pod).add_indexes({PODS_BY_CONTROLLER: index_by_controller})
+    def index_by_controller(self, *kinds: type[ApiObject]) -> None:
+        """Call in `setup`: make objects of these kinds found by who controls them."""
+        for kind in kinds:
+            self.informer(kind).add_indexes({BY_CONTROLLER: _index_by_controller})
 
-    def pods_of(self, owner: ApiObject, *, orphans: bool = False) -> tuple[Pod, ...]:
-        """The pods that `owner` controls, and on request those of its namespace that nobody controls."""
-        lister = self.lister(Pod)
-        pods = lister.by_index(PODS_BY_CONTROLLER, owner.metadata.uid)
-        if orphans:
-            pods += lister.by_index(PODS_BY_CONTROLLER, NOBODY + owner.metadata.namespace)
-        return pods
+    def controlled_by(self, uid: str, kind: type[TObject]) -> tuple[TObject, ...]:
+        """The objects of an indexed kind that the owner of that uid controls."""
+        return self.lister(kind).by_index(BY_CONTROLLER, uid)
+
+    def claimable_by(self, owner: ApiObject, kind: type[TObject]) -> tuple[TObject, ...]:
+        """What `owner` controls, and what of its namespace nobody controls."""
+        orphans = self.lister(kind).by_index(BY_CONTROLLER, NOBODY + owner.metadata.namespace)
+        return self.controlled_by(owner.metadata.uid, kind) + orphans

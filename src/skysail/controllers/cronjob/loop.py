@@ -13,7 +13,7 @@ from skysail.api.errors import AlreadyExists, ApiError, NotFound
 from skysail.api.kinds import CRONJOBS, JOBS
 from skysail.controller.controller import Result
 from skysail.controller.watches import For, Owns, Watch
-from skysail.controllers.builtin import BuiltinController, index_by_controller
+from skysail.controllers.builtin import BuiltinController
 from skysail.controllers.cronjob.plan import (
     Note,
     Plan,
@@ -26,8 +26,6 @@ from skysail.controllers.cronjob.plan import (
 from skysail.controllers.pod_control import is_namespace_terminating
 from skysail.controllers.pods import is_controlled_by
 from skysail.informer.keys import Key
-
-JOBS_BY_CONTROLLER = "controller-uid"
 
 
 class CronJobController(BuiltinController):
@@ -43,14 +41,14 @@ class CronJobController(BuiltinController):
 
     def setup(self) -> None:
         """Make jobs found by who controls them."""
-        self.informer(Job).add_indexes({JOBS_BY_CONTROLLER: index_by_controller})
+        self.index_by_controller(Job)
 
     async def reconcile(self, key: Key) -> Result | None:
         """Clean up, keep the list of running jobs, and start a run that is due."""
         cron_job = self.lister(CronJob).get(key)
         if cron_job is None:
             return None
-        jobs = self.lister(Job).by_index(JOBS_BY_CONTROLLER, cron_job.uid)
+        jobs = self.controlled_by(cron_job.uid, Job)
         listed = {item.uid for item in cron_job.status.active}
         if any(not finished_as(job) and job.uid not in listed for job in jobs):
             cron_job = await self._read_again(cron_job)

@@ -55,7 +55,7 @@ class DaemonSetController(BuiltinController):
         self.selectors = Selectors()
         self.pod_control = PodControl(self.api, self.recorder)
         self._backoffs: dict[tuple[str, int, str], tuple[float, float]] = {}
-        self.index_pods_by_controller()
+        self.index_by_controller(Pod, ControllerRevision)
         self.informer(DaemonSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
         self.informer(Pod).add_handler(
             Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
@@ -144,7 +144,7 @@ class DaemonSetController(BuiltinController):
             return None
         store = RevisionStore(self.api, daemon_set, DAEMONSETS, hash_label=REVISION_LABEL)
         selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
-        known = await store.claim(self.lister(ControllerRevision).list(daemon_set.namespace), selector)
+        known = await store.claim(self.claimable_by(daemon_set, ControllerRevision), selector)
         present, collisions = await store.sync(known)
         revision = present.metadata.labels.get(REVISION_LABEL, "")
         may_act = self.expectations.satisfied(daemon_set.uid)
@@ -155,13 +155,13 @@ class DaemonSetController(BuiltinController):
         if may_act:
             old = [item for item in known if item.name != present.name]
             limit = 10 if daemon_set.spec.revision_history_limit is None else daemon_set.spec.revision_history_limit
-            await store.delete(superfluous_history(old, self.pods_of(daemon_set), limit))
+            await store.delete(superfluous_history(old, self.controlled_by(daemon_set.uid, Pod), limit))
         return Result(self._next_check(daemon_set, retry))
 
     async def _claim(self, daemon_set: DaemonSet) -> Sequence[Pod]:
         selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
         manager = ControllerRefManager(self.client, daemon_set, DAEMONSETS, PODS, selector)
-        return await manager.claim(self.pods_of(daemon_set, orphans=True))
+        return await manager.claim(self.claimable_by(daemon_set, Pod))
 
     async def _act(self, daemon_set: DaemonSet, revision: str) -> tuple[float | None, ApiError | None]:
         """Make and delete pods; when to look at failed ones again, and the first error."""
@@ -225,7 +225,7 @@ class DaemonSetController(BuiltinController):
         status = daemon_set_status(
             daemon_set,
             self.lister(Node).list(),
-            by_node(self.pods_of(daemon_set)),
+            by_node(self.controlled_by(daemon_set.uid, Pod)),
             revision,
             collisions,
             self.now(),
@@ -235,6 +235,6 @@ class DaemonSetController(BuiltinController):
 
     def _next_check(self, daemon_set: DaemonSet, retry: float | None) -> float | None:
         seconds = daemon_set.spec.min_ready_seconds
-        pods = self.pods_of(daemon_set) if seconds > 0 else ()
+        pods = self.controlled_by(daemon_set.uid, Pod) if seconds > 0 else ()
         ready = seconds_until_next_available(pods, seconds, self.now()) if seconds > 0 else None
         return min((wait for wait in (retry, ready) if wait is not None), default=None)

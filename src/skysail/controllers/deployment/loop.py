@@ -53,7 +53,7 @@ class DeploymentController(BuiltinController):
     def setup(self) -> None:
         """Pods are asked for only when a Recreate deployment waits for them to go."""
         self.selectors = Selectors()
-        self.index_pods_by_controller()
+        self.index_by_controller(Pod, ReplicaSet)
 
     def _selecting_orphan(self, replica_set: ReplicaSet) -> Iterable[Key]:
         if controller_of(replica_set) is not None or not replica_set.metadata.labels:
@@ -81,7 +81,7 @@ class DeploymentController(BuiltinController):
             return None
         replica_sets = await self._claim(deployment)
         recreates = deployment.spec.strategy.type == RECREATE
-        pods = {item.uid: self.pods_of(item) for item in replica_sets} if recreates else {}
+        pods = {item.uid: self.controlled_by(item.uid, Pod) for item in replica_sets} if recreates else {}
         plan = plan_deployment(deployment, replica_sets, pods, self.written_now())
         for action in plan.actions:
             if not await self._perform(deployment, action):
@@ -93,7 +93,7 @@ class DeploymentController(BuiltinController):
         if selector.empty:
             return ()
         manager = ControllerRefManager(self.client, deployment, DEPLOYMENTS, REPLICASETS, selector)
-        return await manager.claim(self.lister(ReplicaSet).list(deployment.namespace))
+        return await manager.claim(self.claimable_by(deployment, ReplicaSet))
 
     async def _perform(self, deployment: Deployment, action: Action) -> bool:
         """Carry one step out; False ends the pass without an error: the deployment or a set of it is gone."""

@@ -67,7 +67,7 @@ class JobController(BuiltinController):
         self.selectors = Selectors()
         self.pod_control = PodControl(self.api, self.recorder)
         self._memory: dict[str, _Memory] = {}
-        self.index_pods_by_controller()
+        self.index_by_controller(Pod)
         self.informer(Job).add_handler(
             Handlers(add=self._wake, update=self._job_changed, delete=self._job_gone), name=self.name
         )
@@ -93,7 +93,7 @@ class JobController(BuiltinController):
         self._release_orphans_of(job)
 
     def _release_orphans_of(self, job: Job) -> None:
-        for pod in self.pods_of(job):
+        for pod in self.controlled_by(job.uid, Pod):
             self._wake_orphan(pod)
 
     def _wake_orphan(self, pod: Pod) -> None:
@@ -195,7 +195,7 @@ class JobController(BuiltinController):
     async def _claim(self, job: Job) -> Sequence[Pod]:
         selector = self.selectors.of(job.uid, job.spec)
         manager = ControllerRefManager(self.client, job, JOBS, PODS, selector, finalizers=(TRACKING_FINALIZER,))
-        pods = await manager.claim(self.pods_of(job, orphans=True))
+        pods = await manager.claim(self.claimable_by(job, Pod))
         return [_as_adopted(pod, job) for pod in pods]
 
     def _plan_next(self, job: Job, plan: JobPlan) -> None:

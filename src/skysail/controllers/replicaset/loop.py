@@ -21,11 +21,12 @@ from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
 from skysail.controller.slow_start import slow_start_batch
 from skysail.controller.watches import For
-from skysail.controllers.builtin import BuiltinController, Selectors, index_by_controller
+from skysail.controllers.builtin import BuiltinController, Selectors
 from skysail.controllers.pod_control import PodControl, is_namespace_terminating
 from skysail.controllers.pods import controller_of, is_active, is_controlled_by, is_terminating
 from skysail.controllers.replicaset.plan import (
     BURST_REPLICAS,
+    gathering_seconds,
     plan_replicas,
     replica_set_status,
     seconds_until_next_check,
@@ -33,8 +34,6 @@ from skysail.controllers.replicaset.plan import (
 from skysail.controllers.templates import controller_reference, pod_from_template
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
-
-SETS_BY_CONTROLLER = "controller-uid"
 
 
 class ReplicaSetController(BuiltinController):
@@ -50,8 +49,7 @@ class ReplicaSetController(BuiltinController):
         self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
         self.selectors = Selectors()
         self.pod_control = PodControl(self.api, self.recorder)
-        self.index_pods_by_controller()
-        self.informer(ReplicaSet).add_indexes({SETS_BY_CONTROLLER: index_by_controller})
+        self.index_by_controller(Pod, ReplicaSet)
         self.informer(ReplicaSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
         self.informer(Pod).add_handler(
             Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
@@ -70,8 +68,9 @@ class ReplicaSetController(BuiltinController):
         if reference is None:
             self._wake_matching(pod)
         elif (owner := self._owner(pod.namespace, reference)) is not None:
+            waited = not self.expectations.satisfied(owner.uid)
             self.expectations.creation_observed(owner.uid)
-            self._wake(owner)
+            self._wake_soon(owner, waited=waited)
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
@@ -82,8 +81,8 @@ class ReplicaSetController(BuiltinController):
         before, after = controller_of(old), controller_of(new)
         if before is not None and before != after:
             self._wake(self._owner(old.namespace, before))
-        if after is not None:
-            self._wake(self._owner(new.namespace, after))
+        if after is not None and (owner := self._owner(new.namespace, after)) is not None:
+            self._wake_soon(owner)
         elif before is not None or old.metadata.labels != new.metadata.labels:
             self._wake_matching(new)
 
@@ -91,8 +90,9 @@ class ReplicaSetController(BuiltinController):
         reference = controller_of(pod)
         owner = self._owner(pod.namespace, reference) if reference is not None else None
         if owner is not None:
+            waited = not self.expectations.satisfied(owner.uid)
             self.expectations.deletion_of_observed(owner.uid, pod.uid)
-            self._wake(owner)
+            self._wake_soon(owner, waited=waited)
 
     def _owner(self, namespace: str, reference: OwnerReference) -> ReplicaSet | None:
         if reference.kind != REPLICASETS.name:
@@ -103,6 +103,12 @@ class ReplicaSetController(BuiltinController):
     def _wake(self, replica_set: ReplicaSet | None) -> None:
         if replica_set is not None:
             self.enqueue(Key(replica_set.namespace, replica_set.name))
+
+    def _wake_soon(self, replica_set: ReplicaSet, *, waited: bool = False) -> None:
+        """Wake it for news of a pod of its own: at once if it waited for just that, else when news has gathered."""
+        may_act_now = waited and self.expectations.satisfied(replica_set.uid)
+        seconds = 0.0 if may_act_now else gathering_seconds(replica_set)
+        self.enqueue(Key(replica_set.namespace, replica_set.name), seconds)
 
     def _wake_matching(self, pod: Pod) -> None:
         """An orphan: every replica set that selects it may want to adopt it."""
@@ -120,7 +126,7 @@ class ReplicaSetController(BuiltinController):
         if replica_set is None:
             return None
         may_act = self.expectations.satisfied(replica_set.uid)
-        pods = self.pods_of(replica_set, orphans=True)
+        pods = self.claimable_by(replica_set, Pod)
         active = await self._claim(replica_set, pods)
         error = await self._manage(replica_set, active) if may_act else None
         now = self.now()
@@ -163,9 +169,9 @@ class ReplicaSetController(BuiltinController):
         if reference is None or len(active) <= wanted:
             return ()
         found: dict[str, Pod] = {}
-        for sibling in self.lister(ReplicaSet).by_index(SETS_BY_CONTROLLER, reference.uid):
+        for sibling in self.controlled_by(reference.uid, ReplicaSet):
             selector = self.selectors.of(sibling.uid, sibling.spec)
-            for pod in self.pods_of(sibling):
+            for pod in self.controlled_by(sibling.uid, Pod):
                 if selector.matches(pod.metadata.labels):
                     found.setdefault(pod.uid, pod)
         return tuple(found.values())

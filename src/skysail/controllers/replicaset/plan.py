@@ -18,6 +18,7 @@ from skysail.controllers.templates import template_labels
 
 BURST_REPLICAS = 500
 REPLICA_FAILURE = "ReplicaFailure"
+_GATHER_FROM, _GATHER_MOST = 200, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,16 @@ class Plan:
 def wanted(replica_set: ReplicaSet) -> int:
     """`spec.replicas`; the API server fills in 1 when nobody said."""
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
+
+
+def gathering_seconds(replica_set: ReplicaSet) -> float:
+    """How long news of single pods gathers before the whole set is counted again.
+
+    Nothing for small sets. A pass looks at every pod, so a large set that ran for each pod's every change would take
+    time by the square of its size; kube-controller-manager gathers, too, if only because its passes take long.
+    """
+    size = max(wanted(replica_set), replica_set.status.replicas)
+    return 0.0 if size < _GATHER_FROM else min(size / 10_000, _GATHER_MOST)
 
 
 def plan_replicas(

@@ -75,7 +75,7 @@ class StatefulSetController(BuiltinController):
         """Hook up pods: their events settle expectations before they wake the set."""
         self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
         self.selectors = Selectors()
-        self.index_pods_by_controller()
+        self.index_by_controller(Pod, ControllerRevision)
         self.informer(PersistentVolumeClaim)
         self.informer(StatefulSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
         self.informer(Pod).add_handler(
@@ -141,7 +141,7 @@ class StatefulSetController(BuiltinController):
         pods = await self._claim(stateful_set)
         store = RevisionStore(self.api, stateful_set, STATEFULSETS)
         selector = self.selectors.of(stateful_set.uid, stateful_set.spec)
-        known = await store.claim(self.lister(ControllerRevision).list(stateful_set.namespace), selector)
+        known = await store.claim(self.claimable_by(stateful_set, ControllerRevision), selector)
         update, collisions = await store.sync(known)
         current = next((item for item in known if item.name == stateful_set.status.current_revision), update)
         templates = (revision_template(current), revision_template(update))
@@ -168,7 +168,7 @@ class StatefulSetController(BuiltinController):
     async def _claim(self, stateful_set: StatefulSet) -> Sequence[Pod]:
         selector = self.selectors.of(stateful_set.uid, stateful_set.spec)
         manager = ControllerRefManager(self.client, stateful_set, STATEFULSETS, PODS, selector)
-        pods = self.pods_of(stateful_set, orphans=True)
+        pods = self.claimable_by(stateful_set, Pod)
         return await manager.claim(pods, lambda pod: is_member(stateful_set, pod))
 
     async def _carry_out(
