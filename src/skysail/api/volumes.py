@@ -137,6 +137,14 @@ def with_annotation(obj: T, key: str, value: str) -> T:
     return msgspec.structs.replace(obj, metadata=metadata)
 
 
+def without_annotation(obj: T, key: str) -> T:
+    """An object without an annotation; the same object when it has none such."""
+    if key not in obj.metadata.annotations:
+        return obj
+    annotations = {name: value for name, value in obj.metadata.annotations.items() if name != key}
+    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, annotations=annotations))
+
+
 def admits_labels(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:
     """Whether a volume can be used on a node with these labels. Its affinity may not name nodes by field."""
     affinity = volume.spec.node_affinity

@@ -22,6 +22,10 @@ from skysail.controllers.serviceaccount.loop import ServiceAccountController
 from skysail.controllers.statefulset.loop import StatefulSetController
 from skysail.controllers.tainteviction.loop import TaintEvictionController
 from skysail.controllers.ttl.loop import TTLAfterFinishedController
+from skysail.controllers.volumes.ephemeral import EphemeralVolumeController
+from skysail.controllers.volumes.loop import VolumeBinderController
+from skysail.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
+from skysail.controllers.volumes.provisioner import HollowProvisioner
 
 CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "deployment-controller": DeploymentController,
@@ -39,6 +43,11 @@ CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "pod-garbage-collector-controller": PodGCController,
     "serviceaccount-controller": ServiceAccountController,
     "resourcequota-controller": ResourceQuotaController,
+    "persistentvolume-binder-controller": VolumeBinderController,
+    "ephemeral-volume-controller": EphemeralVolumeController,
+    "persistentvolumeclaim-protection-controller": ClaimProtectionController,
+    "persistentvolume-protection-controller": VolumeProtectionController,
+    "hollow-volume-provisioner": HollowProvisioner,
 }
 
 
