@@ -1,0 +1,4 @@
+{{- define "skysail.labels" -}}
+app.kubernetes.io/name: skysail-scheduler
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
