@@ -17,12 +17,13 @@ def honour_claims(session: Session) -> None:
     world = session.world
     for key in sorted(world.claims, key=lambda key: world.claims[key].id):
         job, claim = world.jobs[key], world.claims[key]
-        if not world.victims_left(claim):
-            _keep(session, job, claim)
-        elif claim.deadline <= session.now:
-            _end(session, job)
-        else:
-            _wait(session, job, claim)
+        with session.turn_of(job):
+            if not world.victims_left(claim):
+                _keep(session, job, claim)
+            elif claim.deadline <= session.now:
+                _end(session, job)
+            else:
+                _wait(session, job, claim)
 
 
 def _keep(session: Session, job: Job, claim: Claim) -> None:
@@ -35,7 +36,7 @@ def _keep(session: Session, job: Job, claim: Claim) -> None:
     for task in tasks:
         world.move(task, TaskState.BINDING, task.node)
     session.effects.binds.append(BindBatch(job, tasks))
-    session.note("keep", claim.id, *(f"{task.uid}@{task.node}" for task in tasks))
+    session.note("keep", job.key, *(f"{task.uid}@{task.node}" for task in tasks))
     for task in tasks:
         session.fire("bind", job, (task,), task.node)
     if session.is_enough(job):
@@ -79,6 +80,6 @@ def waiting_for_victims(claim: Claim) -> Outcome:
     return Outcome(
         OutcomeCode.WAITING_VICTIMS,
         f"waits for {len(claim.victims)} pods to leave: {names}",
-        {"claim": claim.id, "victims": len(claim.victims)},
+        {"victims": len(claim.victims)},
         next_events=(told(Event.POD_GONE), told(Event.CLAIM_ENDED)),
     )

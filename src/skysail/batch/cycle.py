@@ -25,11 +25,12 @@ def open_session(world: World, configuration: Configuration) -> Session:
         if job is None or not world.is_waiting(job):
             world.sleepers.drop(key)
             continue
-        outcome = session.validate(job)
-        if outcome is None:
-            session.jobs[key] = job
-        else:
-            session.settle(job, outcome)
+        with session.turn_of(job):
+            outcome = session.validate(job)
+            if outcome is None:
+                session.jobs[key] = job
+            else:
+                session.settle(job, outcome)
     return session
 
 

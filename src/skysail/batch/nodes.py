@@ -71,7 +71,7 @@ class SessionNodes:
             if row is None or truth is None or not truth.exists or self.table.infos[row] is truth:
                 continue
             truth.shared = True
-            self.table.write(truth)
+            self._put(row, truth)
         self.release()
 
     def rows_of(self, nodes: Iterable[str]) -> RowIndex:
@@ -97,4 +97,11 @@ class SessionNodes:
 
     def _write(self, node: str, account: NodeInfo) -> None:
         self._touched[node] = None
+        self._put(self.table.rows[node], account)
+
+    def _put(self, row: int, account: NodeInfo) -> None:
+        """Write an account that may be older than the one there: what only the newer one mentions is zero again."""
+        amounts = self.table.amounts
+        for resource in self.table.info(row).requested.keys() - account.requested.keys():
+            amounts.requested[amounts.line(resource), row] = 0
         self.table.write(account)

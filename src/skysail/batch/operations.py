@@ -120,7 +120,7 @@ class Allocate(Operation):
             for task in self.tasks:
                 scope.world.assume(task, self.node)
                 done.append(task)
-        except ValueError:
+        except BaseException:
             for task in done:
                 scope.world.unassume(task)
             raise

@@ -4,7 +4,9 @@ How it is opened, run and closed stands in `cycle`. A session decides only about
 looked at.
 """
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Protocol
@@ -104,6 +106,7 @@ class Session(Registrar):
         jobs: Valid awake jobs, by key.
         outcomes: Jobs whose code or key numbers changed in this session.
         tried: Keys of jobs that were tried.
+        faults: Tracebacks of what went wrong inside, each the fault of one job's turn.
     """
 
     def __init__(self, world: World, configuration: Configuration) -> None:
@@ -116,6 +119,7 @@ class Session(Registrar):
         self.jobs: dict[str, Job] = {}
         self.outcomes: dict[str, Job] = {}
         self.tried: dict[str, None] = {}
+        self.faults: list[str] = []
         self.signer: Callable[[Task], object] = lambda task: id(task.request)
         """Equal for tasks that fit the same rows and score alike; the predicates plugin sets a better one."""
         self.explainer: Callable[[Task], Mapping[str, int]] = lambda task: {}
@@ -172,6 +176,28 @@ class Session(Registrar):
             self.note(
                 "wait", job.key, outcome.code.value, *(f"{key}={value}" for key, value in outcome.numbers.items())
             )
+
+    @contextmanager
+    def turn_of(self, job: Job) -> Iterator[None]:
+        """Whatever goes wrong inside costs this job its turn, and nobody else theirs.
+
+        The one supervisor of the pure core: a bug here, or in a plugin, must not stop the other jobs. Statements have
+        discarded by the time it is caught.
+        """
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - see above
+            words = "".join(traceback.format_exception(error))
+            self.faults.append(words)
+            self.tried[job.key] = None
+            fault = blake2b(words.encode(), digest_size=4).hexdigest()
+            outcome = Outcome(
+                OutcomeCode.INTERNAL_ERROR,
+                f"{type(error).__name__}: {error} (fault {fault})",
+                {"fault": fault},
+                next_events=(told(Event.GROUP_CHANGED, job.key), told(Event.TIME)),
+            )
+            self.settle(job, outcome, self.now + self.configuration.backoff_seconds)
 
     def validate(self, job: Job) -> Outcome | None:
         """Why a job cannot be looked at, or None: what every job needs, then what plugins say."""

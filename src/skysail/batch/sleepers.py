@@ -76,6 +76,10 @@ class Sleepers:
         """What a sleeper waits for."""
         return self._events.get(key, ())
 
+    def moment_of(self, key: str) -> float | None:
+        """When a sleeper wakes by itself."""
+        return self._until.get(key)
+
     def _forget(self, key: str) -> None:
         for name in self._events.pop(key, ()):
             keys = self._by_event.get(name)

@@ -106,8 +106,9 @@ class Statement:
         self._expect_open()
         if to > len(self._operations):
             raise InvariantBroken(f"checkpoint {to} lies behind the {len(self._operations)} operations there are")
-        while len(self._operations) > to:
-            self._operations.pop().undo(self._scope)
+        undone = self._operations[to:]
+        del self._operations[to:]
+        _undo_all(undone, self._scope)
 
     def discard(self) -> None:
         """Undo everything, in reverse."""
@@ -130,19 +131,29 @@ class Statement:
         self._ended = True
         operations, self._operations = self._operations, []
         done: list[Operation] = []
-        for operation in operations:
-            if self._depends_on_failure(operation):
-                self.failures.append((operation, "what it depends on failed"))
-                continue
-            try:
-                operation.commit(self._scope, claim)
-            except ValueError as error:
-                self.failures.append((operation, str(error)))
-            else:
-                done.append(operation)
+        try:
+            for operation in operations:
+                self._commit_one(operation, claim, done)
+        except BaseException:
+            for operation in reversed(done):
+                operation.uncommit(self._scope)
+            _undo_all(operations, self._scope)
+            self._scope.nodes.refresh()
+            raise
         if self.failures:
             self._take_back(operations, done)
         return not self.failures
+
+    def _commit_one(self, operation: Operation, claim: Claim | None, done: list[Operation]) -> None:
+        if self._depends_on_failure(operation):
+            self.failures.append((operation, "what it depends on failed"))
+            return
+        try:
+            operation.commit(self._scope, claim)
+        except ValueError as error:
+            self.failures.append((operation, str(error)))
+        else:
+            done.append(operation)
 
     def _depends_on_failure(self, operation: Operation) -> bool:
         """Whether it needs the slot of a failed operation."""
@@ -166,6 +177,18 @@ class Statement:
     def _expect_open(self) -> None:
         if self._ended:
             raise InvariantBroken("this statement has ended")
+
+
+def _undo_all(operations: Sequence[Operation], scope: Scope) -> None:
+    """Undo in reverse; a fault in one (a plugin's handler, say) does not keep the others from being undone."""
+    fault: BaseException | None = None
+    for operation in reversed(operations):
+        try:
+            operation.undo(scope)
+        except Exception as error:  # noqa: BLE001 - raised again below
+            fault = fault or error
+    if fault is not None:
+        raise fault
 
 
 def _job_of(operation: Operation) -> Job | None:

@@ -106,7 +106,7 @@ class World:
         self.foreign_use: dict[FlavorResource, int] = {}
         self._vectors: dict[tuple[int, str], tuple[object, ResourceVector]] = {}
         self._nodes: dict[str, Node] = {}
-        self._next_claim = 1
+        self.claims_made = 0
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
@@ -263,6 +263,7 @@ class World:
             return
         if task is None:
             task = self._add_task(pod, membership)
+            self._wake(task.job)
         elif task.info.pod is not pod:
             info = PodInfo(pod)
             if task.state is TaskState.PENDING and info.requests != task.info.requests:
@@ -480,6 +481,18 @@ class World:
         if self.cache.is_assumed(task.uid):
             self.cache.forget(task.uid)
 
+    def may_still_bind(self, task: Task) -> bool:
+        """Whether the task is still meant for its node, and the node, by what is accounted to it now, holds it."""
+        if self.tasks.get(task.uid) is not task or task.state is not TaskState.BINDING:
+            return False
+        account = self.cache.node_info(task.node)
+        if account is None or not account.exists or not self.cache.is_assumed(task.uid):
+            return False
+        offered = account.allocatable
+        return len(account.pods) <= offered.get("pods", 0) and all(
+            account.requested.get(name, 0) <= offered.get(name, 0) for name in task.info.requests
+        )
+
     def bind_failed(self, task: Task, why: str = "") -> None:
         """A binding was refused: the task waits again, and its job stays away from the node until that changes."""
         if task.uid not in self.tasks or task.state is not TaskState.BINDING:
@@ -515,8 +528,8 @@ class World:
 
     def new_claim_id(self) -> str:
         """A name no claim of this process had."""
-        self._next_claim += 1
-        return f"claim-{int(self.now)}-{self._next_claim}"
+        self.claims_made += 1
+        return f"claim-{int(self.now)}-{self.claims_made}"
 
     def restore_claim(self, claim: Claim) -> bool:
         """Honour a claim found in a status after a restart; False when it can no longer be kept."""
@@ -626,6 +639,13 @@ class World:
         self.cache.forget(f"slot:{slot.key}")
         if slot.node:
             self.cache.assume(placeholder(slot), slot.node)
+
+    def seat(self, task: Task, slot: Slot) -> None:
+        """A task that runs on a slot's node is found to sit in the slot: it is not charged by itself."""
+        self._uncharge(task)
+        slot.put(task)
+        task.slot = slot
+        self.refill_slot(slot)
 
     def _leave_slot(self, task: Task) -> None:
         slot = task.slot
@@ -754,10 +774,23 @@ class World:
                 state = self.cache.pod_state(task.uid)
                 if state is None or state.node_name != task.node:
                     found.append(f"{task} is not in the cache on its node")
+        found += self._wrong_rows()
         for job in self.jobs.values():
             asleep = bool(self.sleepers.events_of(job.key)) and job.outcome is not None
             if self.is_waiting(job) and job.key not in self.sleepers.awake and not asleep and job.claim is None:
                 found.append(f"{job} waits and nobody knows why")
+        return found
+
+    def _wrong_rows(self) -> list[str]:
+        """Rows that do not show what is accounted to their node; the snapshot is brought up to date for that."""
+        self.cache.update_snapshot(self.snapshot)
+        table, found = self.snapshot.table, []
+        for info in self.snapshot:
+            row = table.rows[info.name]
+            shown = {name: int(table.amounts.requested[line, row]) for name, line in table.amounts.lines.items()}
+            wanted = {name: info.requested.get(name, 0) for name in shown} | {"pods": len(info.pods)}
+            if shown != wanted or info is not self.cache.node_info(info.name):
+                found.append(f"row of {info.name} shows {shown}, its account says {wanted}")
         return found
 
 

@@ -95,10 +95,11 @@ class AllocationPass:
 
     def _turn(self, queue: Queue) -> None:
         phase, _, _, job = heapq.heappop(self._jobs[queue.name])
-        if phase == EXTRAS:
-            self._extras(queue, job)
-        elif job.key not in self._session.tried:
-            self._minimum(job)
+        with self._session.turn_of(job):
+            if phase == EXTRAS:
+                self._extras(queue, job)
+            elif job.key not in self._session.tried:
+                self._minimum(job)
 
     def _minimum(self, job: Job) -> None:
         session = self._session

@@ -70,7 +70,8 @@ class Reclaim:
         starving.sort(key=lambda job: (session.queue_key(session.queue_of(job)), session.job_key(job)))
         for job in starving:
             if job.claim is None:
-                self._help(session, job)
+                with session.turn_of(job):
+                    self._help(session, job)
 
     def uninitialize(self) -> None:
         """Nothing to do."""
@@ -154,7 +155,7 @@ class Reclaim:
             world.set_claim(each, claim)
             session.effects.claims.append(claim)
             session.settle(each, waiting_for_victims(claim), claim.deadline)
-            session.note("claim", claim.id, *sorted(claim.victims), *sorted(map("@".join, claim.placement.items())))
+            session.note("claim", each.key, *sorted(claim.victims), *sorted(map("@".join, claim.placement.items())))
         session.nodes.refresh()
         return True
 

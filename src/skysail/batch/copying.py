@@ -1,0 +1,78 @@
+"""A world that is the same and independent: what-ifs run the production code on it and write nothing."""
+
+from skysail.batch.model.job import Job, TaskState
+from skysail.batch.world import World
+
+
+def copy_world(world: World) -> World:
+    """The same nodes, queues, jobs, promises and sleepers; API objects, being frozen, are shared.
+
+    Cost: Grows with pods and nodes; meant for a question, not for every cycle.
+    """
+    copy = World(
+        scheduler_name=world.scheduler_name, membership=world.membership, seed=world.seed, listers=world.listers
+    )
+    copy.now = world.now
+    copy.set_flavors(world.flavors.specs())
+    for node in world.nodes():
+        copy.set_node(node)
+    for queue in world.queue_specs.values():
+        copy.set_queue(queue)
+    for line in world.job_queues.values():
+        copy.set_job_queue(line)
+    for job in world.jobs.values():
+        if job.spec is not None and not job.is_lone and not job.spec.bundle_members:
+            copy.set_group(job.spec)
+    for quota in world.quotas.values():
+        copy.set_quota(quota)
+    for state in world.cache.pods():
+        if state.info.key not in world.tasks and not state.info.key.startswith("slot:"):
+            copy.set_pod(state.info.pod)
+    for task in world.tasks.values():
+        copy.set_pod(task.pod)
+    for key, job in world.jobs.items():
+        _copy_job(copy, job, copy.jobs[key])
+    _copy_rest(world, copy)
+    return copy
+
+
+def _copy_job(copy: World, job: Job, twin: Job) -> None:
+    for uid, task in job.tasks.items():
+        other = copy.tasks[uid]
+        if task.state in (TaskState.BINDING, TaskState.CLAIMED) and other.state is TaskState.PENDING:
+            copy.assume(other, task.node)
+            copy.move(other, task.state, task.node)
+        elif task.state is not other.state:
+            copy.move(other, task.state, task.node)
+        other.started = task.started
+    twin.claim, twin.outcome = job.claim, job.outcome
+    twin.first_seen, twin.passed_over, twin.attempts = job.first_seen, job.passed_over, job.attempts
+    twin.was_ready, twin.admitted = job.was_ready, job.admitted
+
+
+def _copy_rest(world: World, copy: World) -> None:
+    for slot in world.slots.values():
+        twin = copy.slots[slot.key]
+        if slot.node and not twin.node:
+            copy.bind_slot(twin, slot.node, charge_anyway=True)
+        for uid in slot.holders:
+            task = copy.tasks[uid]
+            copy.seat(task, twin)
+        twin.was_used, twin.idle_since = slot.was_used, slot.idle_since
+    copy.claims = dict(world.claims)
+    copy.claims_made = world.claims_made
+    copy.heads = {name: list(heads) for name, heads in world.heads.items()}
+    copy.evicting, copy.shares = set(world.evicting), world.shares
+    for key, node in list(world.distrust):
+        account = copy.cache.node_info(node)
+        if account is not None and world.is_distrusted(world.jobs[key], node):
+            copy.distrust[key, node] = account.generation
+    for key in world.jobs:
+        if key in world.sleepers.awake:
+            continue
+        events = world.sleepers.events_of(key)
+        if events:
+            copy.sleepers.sleep(key, events, world.sleepers.moment_of(key))
+        else:
+            copy.sleepers.drop(key)
+    copy.sleepers.awake = dict(world.sleepers.awake)
