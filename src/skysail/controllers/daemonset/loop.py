@@ -5,20 +5,16 @@ Source: pkg/controller/daemon/daemon_controller.go, v1.36.
 Differs: two revisions of the same template are not made one; the newer is used, and the older goes with its age.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skysail.api.apps import ControllerRevision, DaemonSet
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, NotFound
 from skysail.api.kinds import DAEMONSETS, PODS
 from skysail.api.meta import LabelSelector
 from skysail.api.node import Node
 from skysail.controller.controller import Result
-from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
-from skysail.controller.slow_start import slow_start_batch
 from skysail.controller.watches import For, Owns, Watch
 from skysail.controllers.builtin import BuiltinController, Selectors
 from skysail.controllers.daemonset.placement import daemon_pod, should_run
@@ -32,7 +28,7 @@ from skysail.controllers.daemonset.plan import (
 from skysail.controllers.daemonset.status import daemon_set_status
 from skysail.controllers.history.revisions import REVISION_LABEL
 from skysail.controllers.history.store import RevisionStore
-from skysail.controllers.pod_control import PodControl, is_namespace_terminating
+from skysail.controllers.pod_control import PodControl, PodError
 from skysail.controllers.pods import controller_of, seconds_until_next_available
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
@@ -51,9 +47,8 @@ class DaemonSetController(BuiltinController):
 
     def setup(self) -> None:
         """Hook up pods and nodes."""
-        self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
         self.selectors = Selectors()
-        self.pod_control = PodControl(self.api, self.recorder)
+        self.pod_control = PodControl(self.api, self.recorder, self.clock)
         self._backoffs: dict[tuple[str, int, str], tuple[float, float]] = {}
         self.index_by_controller(Pod, ControllerRevision)
         self.informer(DaemonSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
@@ -67,7 +62,7 @@ class DaemonSetController(BuiltinController):
     # What wakes it
 
     def _set_gone(self, daemon_set: DaemonSet) -> None:
-        self.expectations.forget(daemon_set.uid)
+        self.pod_control.forget(daemon_set)
         self._backoffs = {key: value for key, value in self._backoffs.items() if key[0] != daemon_set.uid}
 
     def _owner(self, pod: Pod) -> DaemonSet | None:
@@ -87,7 +82,7 @@ class DaemonSetController(BuiltinController):
         elif controller_of(pod) is None:
             self._wake_matching(pod)
         elif (owner := self._owner(pod)) is not None:
-            self.expectations.creation_observed(owner.uid)
+            self.pod_control.saw_created(owner)
             self._wake(owner)
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
@@ -107,7 +102,7 @@ class DaemonSetController(BuiltinController):
     def _pod_gone(self, pod: Pod) -> None:
         owner = self._owner(pod)
         if owner is not None:
-            self.expectations.deletion_of_observed(owner.uid, pod.uid)
+            self.pod_control.saw_deleted(owner, pod)
             self._wake(owner)
 
     def _wake_matching(self, pod: Pod) -> None:
@@ -147,7 +142,7 @@ class DaemonSetController(BuiltinController):
         known = await store.claim(self.claimable_by(daemon_set, ControllerRevision), selector)
         present, collisions = await store.sync(known)
         revision = present.metadata.labels.get(REVISION_LABEL, "")
-        may_act = self.expectations.satisfied(daemon_set.uid)
+        may_act = await self.pod_control.may_act(daemon_set, selector, lambda: self.controlled_by(daemon_set.uid, Pod))
         retry, error = await self._act(daemon_set, revision) if may_act else (None, None)
         await self._report(daemon_set, revision, collisions, observed=may_act)
         if error is not None:
@@ -163,7 +158,7 @@ class DaemonSetController(BuiltinController):
         manager = ControllerRefManager(self.client, daemon_set, DAEMONSETS, PODS, selector)
         return await manager.claim(self.claimable_by(daemon_set, Pod))
 
-    async def _act(self, daemon_set: DaemonSet, revision: str) -> tuple[float | None, ApiError | None]:
+    async def _act(self, daemon_set: DaemonSet, revision: str) -> tuple[float | None, PodError | None]:
         """Make and delete pods; when to look at failed ones again, and the first error."""
         pods = by_node(await self._claim(daemon_set))
         nodes, now = self.lister(Node).list(), self.now()
@@ -188,38 +183,15 @@ class DaemonSetController(BuiltinController):
         length, _ = self._backoffs.get(key, (0.0, 0.0))
         self._backoffs[key] = (next_backoff(length), self.clock.monotonic())
 
-    async def _carry_out(self, daemon_set: DaemonSet, plan: Plan, revision: str) -> ApiError | None:
+    async def _carry_out(self, daemon_set: DaemonSet, plan: Plan, revision: str) -> PodError | None:
         if not plan.create and not plan.delete:
             return None
-        self.expectations.expect_deletions_of(daemon_set.uid, [pod.uid for pod in plan.delete])
-        self.expectations.raise_expected(daemon_set.uid, creations=len(plan.create))
-        outcome = await slow_start_batch(
-            len(plan.create), lambda number: self._create_one(daemon_set, plan.create[number], revision)
+        self.pod_control.expect(daemon_set, creations=len(plan.create), deletions=plan.delete)
+        _, error = await self.pod_control.create_all(
+            daemon_set, len(plan.create), lambda number: daemon_pod(daemon_set, plan.create[number], revision)
         )
-        self.expectations.lower_expected(daemon_set.uid, creations=len(plan.create) - outcome.successes)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._delete_one(daemon_set, pod)) for pod in plan.delete]
-        for error in outcome.errors:
-            if not isinstance(error, ApiError):
-                raise error
-            return error
-        return next(filter(None, (task.result() for task in tasks)), None)
-
-    async def _create_one(self, daemon_set: DaemonSet, node: str, revision: str) -> None:
-        try:
-            await self.pod_control.create(daemon_pod(daemon_set, node, revision), daemon_set)
-        except ApiError as error:
-            if not is_namespace_terminating(error):
-                raise
-            self.expectations.creation_observed(daemon_set.uid)
-
-    async def _delete_one(self, daemon_set: DaemonSet, pod: Pod) -> ApiError | None:
-        try:
-            await self.pod_control.delete(pod, daemon_set)
-        except ApiError as error:
-            self.expectations.deletion_of_observed(daemon_set.uid, pod.uid)
-            return None if isinstance(error, NotFound) else error
-        return None
+        errors = await self.pod_control.delete_all(daemon_set, plan.delete)
+        return error or (errors[0] if errors else None)
 
     async def _report(self, daemon_set: DaemonSet, revision: str, collisions: int, *, observed: bool) -> None:
         status = daemon_set_status(

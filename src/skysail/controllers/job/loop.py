@@ -15,17 +15,16 @@ import msgspec
 
 from skysail.api.batch import Job, JobStatus
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, NotFound
+from skysail.api.errors import ApiError, NotFound, Unreachable
 from skysail.api.kinds import JOBS, PODS
+from skysail.api.labels import Selector
 from skysail.api.meta import OwnerReference
 from skysail.client.bodies import STRATEGIC
 from skysail.controller.controller import Result
-from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
-from skysail.controller.slow_start import slow_start_batch
 from skysail.controllers.builtin import BuiltinController, Selectors
 from skysail.controllers.job.backoff import BackoffRecord
-from skysail.controllers.job.plan import BATCH_SECONDS, JobPlan, NewPod, plan_job
+from skysail.controllers.job.plan import BATCH_SECONDS, JobPlan, plan_job
 from skysail.controllers.job.pods import RELEASE_PATCH, job_pod
 from skysail.controllers.job.tracking import Outcome, Tracking, conclude, holds_report, settle, track
 from skysail.controllers.job.view import (
@@ -37,7 +36,7 @@ from skysail.controllers.job.view import (
     is_suspended,
     view_job,
 )
-from skysail.controllers.pod_control import PodControl, is_namespace_terminating
+from skysail.controllers.pod_control import PodControl, PodError
 from skysail.controllers.pods import controller_of, is_ready
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
@@ -63,9 +62,8 @@ class JobController(BuiltinController):
 
     def setup(self) -> None:
         """Hook up jobs and pods; both settle expectations before they wake anything."""
-        self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
         self.selectors = Selectors()
-        self.pod_control = PodControl(self.api, self.recorder)
+        self.pod_control = PodControl(self.api, self.recorder, self.clock)
         self._memory: dict[str, _Memory] = {}
         self.index_by_controller(Pod)
         self.informer(Job).add_handler(
@@ -89,7 +87,7 @@ class JobController(BuiltinController):
 
     def _job_gone(self, job: Job) -> None:
         self._memory.pop(job.uid, None)
-        self.expectations.forget(job.uid)
+        self.pod_control.forget(job)
         self._release_orphans_of(job)
 
     def _release_orphans_of(self, job: Job) -> None:
@@ -115,7 +113,7 @@ class JobController(BuiltinController):
             self._wake_orphan(pod)
             self._wake_matching(pod)
         elif (owner := self._owner(pod.namespace, reference)) is not None:
-            self.expectations.creation_observed(owner.uid)
+            self.pod_control.saw_created(owner)
             self._wake(owner, BATCH_SECONDS)
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
@@ -143,7 +141,7 @@ class JobController(BuiltinController):
             if not gone and (reference is None or reference.kind == JOBS.name):
                 self._wake_orphan(pod)
             return
-        self.expectations.deletion_of_observed(owner.uid, pod.uid)
+        self.pod_control.saw_deleted(owner, pod)
         self._note_release(pod, owner, gone=gone)
         self._wake(owner, BATCH_SECONDS)
 
@@ -176,8 +174,9 @@ class JobController(BuiltinController):
         return None
 
     async def _sync(self, job: Job, memory: _Memory) -> None:
-        may_act = self.expectations.satisfied(job.uid)
-        pods = await self._claim(job)
+        selector = self.selectors.of(job.uid, job.spec)
+        may_act = await self.pod_control.may_act(job, selector, lambda: self.controlled_by(job.uid, Pod))
+        pods = await self._claim(job, selector)
         now = self.now()
         view = view_job(_started(job, self), pods, frozenset(memory.released), memory.backoff, now)
         plan = plan_job(view, expectations_met=may_act)
@@ -192,8 +191,7 @@ class JobController(BuiltinController):
         if error is not None:
             raise error
 
-    async def _claim(self, job: Job) -> Sequence[Pod]:
-        selector = self.selectors.of(job.uid, job.spec)
+    async def _claim(self, job: Job, selector: Selector) -> Sequence[Pod]:
         manager = ControllerRefManager(self.client, job, JOBS, PODS, selector, finalizers=(TRACKING_FINALIZER,))
         pods = await manager.claim(self.claimable_by(job, Pod))
         return [_as_adopted(pod, job) for pod in pods]
@@ -205,67 +203,26 @@ class JobController(BuiltinController):
 
     # Pods
 
-    async def _carry_out(self, view: JobView, plan: JobPlan) -> tuple[Outcome, ApiError | None]:
-        active, ready, terminating = len(view.active), view.ready, view.terminating
+    async def _carry_out(self, view: JobView, plan: JobPlan) -> tuple[Outcome, PodError | None]:
+        job, active, ready, terminating = view.job, len(view.active), view.ready, view.terminating
         if plan.end:
-            errors = await self._delete_all(view.job, plan.end)
+            errors = await self.pod_control.delete_all(job, plan.end)
             deleted = len(plan.end) - len(errors)
             outcome = Outcome(active - deleted, ready - sum(map(is_ready, plan.end)), terminating + deleted, not errors)
             return outcome, errors[0] if errors else None
         if plan.remove:
-            self.expectations.expect_deletions_of(view.job.uid, [pod.uid for pod in plan.remove])
-            errors = await self._remove_all(view.job, plan.remove)
+            self.pod_control.expect(job, deletions=plan.remove)
+            errors = await self.pod_control.delete_all(job, plan.remove, before=self._release)
             deleted = len(plan.remove) - len(errors)
             outcome = Outcome(active - deleted, ready - sum(map(is_ready, plan.remove)), terminating + deleted)
             return outcome, errors[0] if errors else None
         if plan.create:
-            made, error = await self._create(view.job, plan.create)
+            self.pod_control.expect(job, creations=len(plan.create))
+            made, error = await self.pod_control.create_all(
+                job, len(plan.create), lambda number: job_pod(job, plan.create[number])
+            )
             return Outcome(active + made, ready, terminating), error
         return Outcome(active if plan.wait_seconds is None else 0, ready, terminating), None
-
-    async def _create(self, job: Job, pods: Sequence[NewPod]) -> tuple[int, ApiError | None]:
-        self.expectations.expect_creations(job.uid, len(pods))
-        outcome = await slow_start_batch(len(pods), lambda number: self._create_one(job, pods[number]))
-        self.expectations.lower_expected(job.uid, creations=len(pods) - outcome.successes)
-        for error in outcome.errors:
-            if not isinstance(error, ApiError):
-                raise error
-            return outcome.successes, error
-        return outcome.successes, None
-
-    async def _create_one(self, job: Job, new: NewPod) -> None:
-        try:
-            await self.pod_control.create(job_pod(job, new), job)
-        except ApiError as error:
-            if not is_namespace_terminating(error):
-                raise
-            self.expectations.creation_observed(job.uid)
-
-    async def _delete_all(self, job: Job, pods: Sequence[Pod]) -> list[ApiError]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._delete_one(job, pod)) for pod in pods]
-        return [error for task in tasks if (error := task.result()) is not None]
-
-    async def _remove_all(self, job: Job, pods: Sequence[Pod]) -> list[ApiError]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._remove_one(job, pod)) for pod in pods]
-        return [error for task in tasks if (error := task.result()) is not None]
-
-    async def _delete_one(self, job: Job, pod: Pod) -> ApiError | None:
-        try:
-            await self.pod_control.delete(pod, job)
-        except ApiError as error:
-            self.expectations.deletion_of_observed(job.uid, pod.uid)
-            return None if isinstance(error, NotFound) else error
-        return None
-
-    async def _remove_one(self, job: Job, pod: Pod) -> ApiError | None:
-        try:
-            await self._release(pod)
-        except ApiError as error:
-            self.expectations.deletion_of_observed(job.uid, pod.uid)
-            return error
-        return await self._delete_one(job, pod)
 
     async def _release(self, pod: Pod) -> None:
         """Take the tracking finalizer off; nothing happens when pod or finalizer is gone."""
@@ -317,7 +274,7 @@ class JobController(BuiltinController):
     async def _try_release(self, pod: Pod, memory: _Memory) -> bool:
         try:
             await self._release(pod)
-        except ApiError:
+        except (ApiError, Unreachable):
             memory.released.discard(pod.uid)
             return False
         return True

@@ -1,28 +1,24 @@
 """The replica set controller's shell: reads the caches, asks the plan, writes.
 
 The dangerous moment of every such controller is right after it has made pods: the cache does not show them yet, and a
-second look would make them again. So it notes what it expects to see, and until it has seen it (or five minutes have
-passed) it only reports. Deletions are noted by uid, because a pod that goes gracefully is seen to go twice.
+second look would make them again. So it notes what it expects to see (`pod_control`), and until it has seen it, or five
+minutes have passed, it only reports.
 
 Source: pkg/controller/replicaset/replica_set.go, v1.36.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 from skysail.api.apps import ReplicaSet
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, NotFound, Unreachable
+from skysail.api.errors import ApiError
 from skysail.api.kinds import PODS, REPLICASETS
 from skysail.api.meta import OwnerReference
-from skysail.api.raw import Raw
 from skysail.controller.controller import Result
-from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
-from skysail.controller.slow_start import slow_start_batch
 from skysail.controller.watches import For
 from skysail.controllers.builtin import BuiltinController, Selectors
-from skysail.controllers.pod_control import PodControl, is_namespace_terminating
+from skysail.controllers.pod_control import PodControl, PodError
 from skysail.controllers.pods import controller_of, is_active, is_controlled_by, is_terminating
 from skysail.controllers.replicaset.plan import (
     BURST_REPLICAS,
@@ -46,9 +42,8 @@ class ReplicaSetController(BuiltinController):
 
     def setup(self) -> None:
         """Hook up pods: their events settle expectations before they wake the replica set."""
-        self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
         self.selectors = Selectors()
-        self.pod_control = PodControl(self.api, self.recorder)
+        self.pod_control = PodControl(self.api, self.recorder, self.clock)
         self.index_by_controller(Pod, ReplicaSet)
         self.informer(ReplicaSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
         self.informer(Pod).add_handler(
@@ -58,7 +53,7 @@ class ReplicaSetController(BuiltinController):
     # What wakes it
 
     def _set_gone(self, replica_set: ReplicaSet) -> None:
-        self.expectations.forget(replica_set.uid)
+        self.pod_control.forget(replica_set)
 
     def _pod_added(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is not None:
@@ -68,8 +63,8 @@ class ReplicaSetController(BuiltinController):
         if reference is None:
             self._wake_matching(pod)
         elif (owner := self._owner(pod.namespace, reference)) is not None:
-            waited = not self.expectations.satisfied(owner.uid)
-            self.expectations.creation_observed(owner.uid)
+            waited = self.pod_control.is_awaited(owner)
+            self.pod_control.saw_created(owner)
             self._wake_soon(owner, waited=waited)
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
@@ -90,8 +85,8 @@ class ReplicaSetController(BuiltinController):
         reference = controller_of(pod)
         owner = self._owner(pod.namespace, reference) if reference is not None else None
         if owner is not None:
-            waited = not self.expectations.satisfied(owner.uid)
-            self.expectations.deletion_of_observed(owner.uid, pod.uid)
+            waited = self.pod_control.is_awaited(owner)
+            self.pod_control.saw_deleted(owner, pod)
             self._wake_soon(owner, waited=waited)
 
     def _owner(self, namespace: str, reference: OwnerReference) -> ReplicaSet | None:
@@ -106,7 +101,7 @@ class ReplicaSetController(BuiltinController):
 
     def _wake_soon(self, replica_set: ReplicaSet, *, waited: bool = False) -> None:
         """Wake it for news of a pod of its own: at once if it waited for just that, else when news has gathered."""
-        may_act_now = waited and self.expectations.satisfied(replica_set.uid)
+        may_act_now = waited and not self.pod_control.is_awaited(replica_set)
         seconds = 0.0 if may_act_now else gathering_seconds(replica_set)
         self.enqueue(Key(replica_set.namespace, replica_set.name), seconds)
 
@@ -125,7 +120,7 @@ class ReplicaSetController(BuiltinController):
         replica_set = self.lister(ReplicaSet).get(key)
         if replica_set is None:
             return None
-        may_act = self.expectations.satisfied(replica_set.uid)
+        may_act = await self._may_act(replica_set)
         pods = self.claimable_by(replica_set, Pod)
         active = await self._claim(replica_set, pods)
         error = await self._manage(replica_set, active) if may_act else None
@@ -134,7 +129,7 @@ class ReplicaSetController(BuiltinController):
             replica_set,
             active,
             self._count_terminating(replica_set, pods),
-            error.status.message if error is not None else "",
+            error.status.message if isinstance(error, ApiError) else str(error or ""),
             now.replace(microsecond=0) if error is not None else now,
         )
         await self.write_status(REPLICASETS, replica_set, replica_set.status, status)
@@ -154,12 +149,18 @@ class ReplicaSetController(BuiltinController):
             for pod in pods
         )
 
-    async def _manage(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> ApiError | None:
+    async def _manage(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> PodError | None:
         plan = plan_replicas(replica_set, active, self._related(replica_set, active), self.now(), self.burst)
         if plan.create:
-            return await self._create(replica_set, plan.create)
+            owner = controller_reference(replica_set, REPLICASETS.api_version, REPLICASETS.name)
+            body = pod_from_template(replica_set.spec.template, replica_set.name, owner)
+            self.pod_control.expect(replica_set, creations=plan.create)
+            _, error = await self.pod_control.create_all(replica_set, plan.create, lambda _: body)
+            return error
         if plan.delete:
-            return await self._delete(replica_set, plan.delete)
+            self.pod_control.expect(replica_set, deletions=plan.delete)
+            errors = await self.pod_control.delete_all(replica_set, plan.delete)
+            return errors[0] if errors else None
         return None
 
     def _related(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Sequence[Pod]:
@@ -176,42 +177,6 @@ class ReplicaSetController(BuiltinController):
                     found.setdefault(pod.uid, pod)
         return tuple(found.values())
 
-    async def _create(self, replica_set: ReplicaSet, count: int) -> ApiError | None:
-        """Make pods, slowly at first; the first error ends it."""
-        owner = controller_reference(replica_set, REPLICASETS.api_version, REPLICASETS.name)
-        body = pod_from_template(replica_set.spec.template, replica_set.name, owner)
-        self.expectations.expect_creations(replica_set.uid, count)
-        outcome = await slow_start_batch(count, lambda _: self._create_one(replica_set, body))
-        self.expectations.lower_expected(replica_set.uid, creations=count - outcome.successes)
-        return _first_api_error(outcome.errors)
-
-    async def _create_one(self, replica_set: ReplicaSet, body: Raw) -> None:
-        try:
-            await self.pod_control.create(body, replica_set)
-        except ApiError as error:
-            if not is_namespace_terminating(error):
-                raise
-            self.expectations.creation_observed(replica_set.uid)
-
-    async def _delete(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> ApiError | None:
-        self.expectations.expect_deletions_of(replica_set.uid, [pod.uid for pod in pods])
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._delete_one(replica_set, pod)) for pod in pods]
-        return _first_api_error(error for task in tasks if (error := task.result()) is not None)
-
-    async def _delete_one(self, replica_set: ReplicaSet, pod: Pod) -> ApiError | Unreachable | None:
-        try:
-            await self.pod_control.delete(pod, replica_set)
-        except (ApiError, Unreachable) as error:
-            self.expectations.deletion_of_observed(replica_set.uid, pod.uid)
-            return None if isinstance(error, NotFound) else error
-        return None
-
-
-def _first_api_error(errors: Iterable[Exception]) -> ApiError | None:
-    """The first refusal of the server; anything else is no answer of the server and goes up as it is."""
-    for error in errors:
-        if isinstance(error, ApiError):
-            return error
-        raise error
-    return None
+    async def _may_act(self, replica_set: ReplicaSet) -> bool:
+        selector = self.selectors.of(replica_set.uid, replica_set.spec)
+        return await self.pod_control.may_act(replica_set, selector, lambda: self.controlled_by(replica_set.uid, Pod))

@@ -14,7 +14,7 @@ import msgspec
 
 from skysail.api.apps import ControllerRevision, StatefulSet
 from skysail.api.core import Pod
-from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound
+from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
 from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFULSETS
 from skysail.api.raw import Raw
 from skysail.api.storage import PersistentVolumeClaim
@@ -177,7 +177,7 @@ class StatefulSetController(BuiltinController):
         actions: Sequence[Action],
         templates: tuple[msgspec.Raw, msgspec.Raw],
         revisions: Revisions,
-    ) -> tuple[int, ApiError | None]:
+    ) -> tuple[int, ApiError | Unreachable | None]:
         """Do one thing after the other; the first that fails ends it. How many outdated pods were deleted, and why."""
         creations = sum(isinstance(action, CreatePod) for action in actions)
         deletions = [action.pod.uid for action in actions if isinstance(action, DeletePod)]
@@ -188,7 +188,7 @@ class StatefulSetController(BuiltinController):
         for number, action in enumerate(actions):
             try:
                 await self._perform(stateful_set, action, templates, revisions)
-            except ApiError as error:
+            except (ApiError, Unreachable) as error:
                 self._give_up(stateful_set, actions[number:])
                 return outdated, error
             outdated += isinstance(action, DeletePod) and action.outdated
