@@ -45,4 +45,9 @@ def contained(plugin: str, doing: str, call: Callable[P, R], *args: P.args, **kw
     try:
         return call(*args, **kwargs)
     except Exception as error:
-        raise PluginFailed(plugin, f"{doing}: {type(error).__name__}: {error}") from error
+        raise failed(plugin, doing, error) from error
+
+
+def failed(plugin: str, doing: str, error: Exception) -> PluginFailed:
+    """What to raise when a plugin raised: for the few callers that cannot afford one call more."""
+    return PluginFailed(plugin, f"{doing}: {type(error).__name__}: {error}")

@@ -152,7 +152,7 @@ def run_filters(steps: Iterable[FilterStep], state: CycleState, pod: Pod, table:
     for step in steps:
         if step.name in state.skip_filter_plugins:
             continue
-        codes = step.ask(state, pod, table, rows, passing if step.simple else None)
+        codes = step.ask(state, pod, table, rows, passing)
         if codes.statuses:
             refused = (codes.codes != 0) & passing
             first[refused] = codes.codes[refused] + np.uint16(len(statuses) - 1)

@@ -32,7 +32,7 @@ from skysail.scheduler.framework.filter_columns import FilterColumns
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.score_columns import ScoreColumns, total_dtype
-from skysail.scheduler.framework.status import SUCCESS, Status
+from skysail.scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from skysail.scheduler.framework.steps import FilterStep, Mask, ScoreStep
 
 MAX_SIGNATURES = 64
@@ -48,6 +48,9 @@ class _Remembered:
     def ask(self, state: CycleState, pod: object, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """The answer."""
         return self.answer
+
+
+_SKIPPED = (SKIP, ALL_NODES)
 
 
 class SignatureEntry:
@@ -70,9 +73,14 @@ class SignatureEntry:
         self.base = CycleState(pod_info)
         self.pre_filter: list[PreFilterAnswer] = []
         skipped: set[str] = set()
+        idle = framework.idle_plugins(pod_info)
         self.plain = True
         """Whether no remembered answer refuses or narrows."""
         for step in framework.pre_filter:
+            if step.name in idle:
+                self.pre_filter.append(_Remembered(step.name, _SKIPPED))
+                skipped.add(step.name)
+                continue
             if step.reads is Reads.GLOBAL:
                 self.pre_filter.append(step)
                 continue
@@ -84,16 +92,43 @@ class SignatureEntry:
                 self.plain = False
         self.skipped = frozenset(skipped)
         self.base.skip_filter_plugins = self.skipped
-        self.global_pre_filter = tuple(step for step in framework.pre_filter if step.reads is Reads.GLOBAL)
+        self.global_pre_filter = tuple(
+            step for step in framework.pre_filter if step.reads is Reads.GLOBAL and step.name not in skipped
+        )
         shared = [step for step in framework.filters if step.reads is not Reads.GLOBAL]
         self.filters = FilterColumns([step for step in shared if step.name not in skipped], table)
-        self.global_filters = tuple(step for step in framework.filters if step.reads is Reads.GLOBAL)
+        self.idle = idle
+        self._after_skips: dict[tuple[str, ...], tuple[frozenset[str], tuple[FilterStep, ...]]] = {}
         self._scores: ScoreColumns | None = None
         self.skipped_scores: frozenset[str] = frozenset()
-        self.global_scores: tuple[ScoreStep, ...] = tuple(
-            step for step in framework.scores if step.reads is Reads.GLOBAL
+        self.global_pre_score = tuple(
+            step for step in framework.pre_score if step.reads is Reads.GLOBAL and step.name not in idle
         )
-        self.global_pre_score = tuple(step for step in framework.pre_score if step.reads is Reads.GLOBAL)
+        self._after_score_skips: dict[tuple[str, ...], tuple[frozenset[str], tuple[ScoreStep, ...]]] = {}
+
+    def after_skips(self, skipped: tuple[str, ...]) -> tuple[frozenset[str], tuple[FilterStep, ...]]:
+        """All plugins that skip Filter when these GLOBAL ones do, and the GLOBAL ones that are left."""
+        found = self._after_skips.get(skipped)
+        if found is None:
+            every = self.skipped.union(skipped)
+            steps = self._framework.filters
+            left = tuple(step for step in steps if step.reads is Reads.GLOBAL and step.name not in every)
+            found = self._after_skips[skipped] = (every, left)
+        return found
+
+    def after_score_skips(self, skipped: tuple[str, ...]) -> tuple[frozenset[str], tuple[ScoreStep, ...]]:
+        """All plugins that skip Score when these GLOBAL ones do, and the GLOBAL ones that are left."""
+        found = self._after_score_skips.get(skipped)
+        if found is None:
+            every = self.skipped_scores.union(skipped)
+            idle, steps = self.idle, self._framework.scores
+            left = tuple(
+                step
+                for step in steps
+                if step.reads is Reads.GLOBAL and step.name not in every and step.name not in idle
+            )
+            found = self._after_score_skips[skipped] = (every, left)
+        return found
 
     def scores(self, pod_info: PodInfo) -> ScoreColumns:
         """The score columns, made when a pod of the signature first has a choice.
@@ -106,7 +141,8 @@ class SignatureEntry:
             self.skipped_scores = frozenset(
                 step.name
                 for step in framework.pre_score
-                if step.reads is not Reads.GLOBAL and step.skips(self.base, pod_info.pod, table, NO_ROWS)
+                if step.name in self.idle
+                or (step.reads is not Reads.GLOBAL and step.skips(self.base, pod_info.pod, table, NO_ROWS))
             )
             shared = [
                 step
@@ -137,6 +173,7 @@ class IncrementalEvaluator:
         self._entry = entry
         self._usual: Mask = np.zeros(0, dtype=np.bool_)
         self._rows: RowIndex | None = None
+        self._active: tuple[FilterStep, ...] | None = None
         self.state = entry.base.fork(pod_info)
 
     def pre_filter(self) -> PreFilterOutcome:
@@ -144,15 +181,14 @@ class IncrementalEvaluator:
         entry, state = self._entry, self.state
         if not entry.plain:
             return run_pre_filter(entry.pre_filter, state, self._pod, self._table)
-        skipped: list[str] = []
+        skipped: tuple[str, ...] = ()
         for step in entry.global_pre_filter:
             status, narrowed = step.ask(state, self._pod, self._table)
-            if status.is_skip:
-                skipped.append(step.name)
-            elif not status.is_success or narrowed is not ALL_NODES:
+            if status.code is _SKIP:
+                skipped += (step.name,)
+            elif status.code is not _SUCCESS or narrowed is not ALL_NODES:
                 return run_pre_filter(entry.pre_filter, state, self._pod, self._table)
-        if skipped:
-            state.skip_filter_plugins = entry.skipped.union(skipped)
+        state.skip_filter_plugins, self._active = entry.after_skips(skipped)
         return _ALL_WELL
 
     def filter(self) -> Filtered:
@@ -165,11 +201,14 @@ class IncrementalEvaluator:
             raise
         shared = entry.filters.answers()
         self._usual = shared.passing
-        skipped = state.skip_filter_plugins
-        active = [step for step in entry.global_filters if step.name not in skipped]
+        active = self._active
+        if active is None:  # PreFilter took the long way
+            skipped = state.skip_filter_plugins
+            steps = self._framework.filters
+            active = tuple(step for step in steps if step.reads is Reads.GLOBAL and step.name not in skipped)
         return self._with_global(shared, active) if active else shared
 
-    def _with_global(self, shared: Filtered, active: list[FilterStep]) -> Filtered:
+    def _with_global(self, shared: Filtered, active: tuple[FilterStep, ...]) -> Filtered:
         table, state, pod = self._table, self.state, self._pod
         passing = shared.passing
         last = self._entry.filters.last_refuser
@@ -177,7 +216,7 @@ class IncrementalEvaluator:
         for step in active:
             # A GLOBAL plugin may stand before a shared one that refused the row: the earlier refusal is told.
             before = passing if step.order > last else self._not_refused_before(step.order, passing)
-            codes = step.ask(state, pod, table, table.all_rows, before if step.simple else None)
+            codes = step.ask(state, pod, table, table.all_rows, before)
             if codes.statuses:
                 later.append((before, codes))
                 passing = passing & (codes.codes == 0)
@@ -200,8 +239,7 @@ class IncrementalEvaluator:
         except PluginFailed:
             self._forget()
             raise
-        skipped = self._pre_score(passing)
-        active = [step for step in entry.global_scores if step.name not in skipped]
+        active = self._pre_score(passing)
         if not active and passing is self._usual:
             return totals
         totals = np.where(passing, totals, -1)
@@ -215,15 +253,16 @@ class IncrementalEvaluator:
             totals[rows] += (step.weight * normalized).astype(totals.dtype)
         return totals
 
-    def _pre_score(self, passing: Mask) -> frozenset[str]:
-        entry, state = self._entry, self.state
-        skipped = entry.skipped_scores
+    def _pre_score(self, passing: Mask) -> tuple[ScoreStep, ...]:
+        """Run the GLOBAL plugins' phase; the GLOBAL plugins that have something to score."""
+        entry, state, skipped = self._entry, self.state, tuple[str, ...]()
         if entry.global_pre_score:
             rows = self._rows_of(passing)
-            more = [step.name for step in entry.global_pre_score if step.skips(state, self._pod, self._table, rows)]
-            skipped = skipped.union(more)
-        state.skip_score_plugins = skipped
-        return skipped
+            for step in entry.global_pre_score:
+                if step.skips(state, self._pod, self._table, rows):
+                    skipped += (step.name,)
+        state.skip_score_plugins, active = entry.after_score_skips(skipped)
+        return active
 
     def _rows_of(self, passing: Mask) -> RowIndex:
         """The passing rows one by one."""
@@ -239,6 +278,7 @@ class IncrementalEvaluator:
 
 
 _ALL_WELL = PreFilterOutcome(SUCCESS)
+_SKIP, _SUCCESS = Code.SKIP, Code.SUCCESS
 
 
 def _entries(framework: Framework, table: NodeTable) -> dict[Hashable, SignatureEntry]:

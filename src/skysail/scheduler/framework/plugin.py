@@ -309,3 +309,14 @@ class Sign(Protocol):
         A plugin without it is given everything but the pod's identity: namespace, labels, annotations, spec.
         """
         ...
+
+
+@runtime_checkable
+class Idle(Protocol):
+    """Says for which pods the plugin has nothing to do, so that it need not be asked at every attempt."""
+
+    name: str
+
+    def idle(self, pod: PodInfo) -> bool:
+        """Whether PreFilter answers Skip and Score gives nothing, whatever the cluster holds. Reads the pod alone."""
+        ...

@@ -17,7 +17,7 @@ from skysail.api.core import Pod
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.framework.codes import Reads
-from skysail.scheduler.framework.containment import PluginFailed, contained
+from skysail.scheduler.framework.containment import PluginFailed, contained, failed
 from skysail.scheduler.framework.conversation import Conversation, alone
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
@@ -25,6 +25,7 @@ from skysail.scheduler.framework.plugin import (
     Bind,
     EnqueueExtensions,
     Filter,
+    Idle,
     Permit,
     Plugin,
     PostBind,
@@ -84,7 +85,8 @@ class Framework:
         self.post_bind = self._at("post_bind", PostBind)
         evaluated = {plugin.name: plugin for point in _EVALUATED for plugin in points.get(point, ())}
         shared = [plugin for plugin in evaluated.values() if reads_of(plugin) is not Reads.GLOBAL]
-        self._signers = tuple(signer_of(plugin) for plugin in shared)
+        idle = [plugin.idle for plugin in evaluated.values() if isinstance(plugin, Idle)]
+        self._signers = (*(signer_of(plugin) for plugin in shared), *idle)
         for plugin in self.plugins.values():
             if isinstance(plugin, UsesFramework):
                 plugin.use_framework(self)
@@ -120,10 +122,19 @@ class Framework:
         Raises:
             PluginFailed: A plugin could not sign.
         """
-        return contained("", "signing a pod", self._sign, pod)
+        try:
+            return tuple([sign(pod) for sign in self._signers])
+        except Exception as error:
+            raise failed("", "signing a pod", error) from error
 
-    def _sign(self, pod: PodInfo) -> Hashable:
-        return tuple([sign(pod) for sign in self._signers])
+    def idle_plugins(self, pod: PodInfo) -> frozenset[str]:
+        """PreFilter and PreScore plugins that have nothing to do for pods of this signature.
+
+        Raises:
+            PluginFailed: A plugin raised.
+        """
+        steps = (*self.pre_filter, *self.pre_score)
+        return frozenset(step.name for step in steps if contained(step.name, "reading a pod", step.idle, pod))
 
     # -- before the queue ------------------------------------------------------------------------------------------
 
@@ -200,7 +211,7 @@ class Framework:
         try:
             return (yield from plugin.post_filter_asking(state, pod, diagnosis))
         except Exception as error:
-            raise PluginFailed(plugin.name, f"{doing}: {type(error).__name__}: {error}") from error
+            raise failed(plugin.name, doing, error) from error
 
 
 @runtime_checkable

@@ -25,10 +25,11 @@ from skysail.scheduler.framework.codes import (
     ScoreArray,
     zero_scores,
 )
-from skysail.scheduler.framework.containment import PluginFailed, contained
+from skysail.scheduler.framework.containment import PluginFailed, contained, failed
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import (
     Filter,
+    Idle,
     Normalize,
     Plugin,
     PreFilter,
@@ -64,6 +65,15 @@ def everything_but_identity(pod: PodInfo) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(pod.pod, metadata=kept, status=PodStatus()), order="sorted")
 
 
+def idle_of(plugin: Plugin) -> Callable[[PodInfo], bool]:
+    """What tells that a plugin has nothing to do for a pod; a plugin that does not say is always asked."""
+    return plugin.idle if isinstance(plugin, Idle) else _never
+
+
+def _never(pod: PodInfo) -> bool:
+    return False
+
+
 def index_of(rows: Rows) -> RowIndex:
     """The rows one by one; `rows` as plugins get it (a slice starts at 0)."""
     return np.arange(rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
@@ -76,12 +86,15 @@ class PreFilterStep:
         name: The plugin's name.
         reads: What its Filter depends on; unless that is GLOBAL, PreFilter depends on the pod's signature alone.
         plugin: The plugin.
+        idle: Tells whether the plugin has nothing to do for a pod, whatever the cluster holds.
     """
 
-    __slots__ = ("_doing", "name", "plugin", "reads")
+    __slots__ = ("_ask", "_doing", "idle", "name", "plugin", "reads")
 
     def __init__(self, plugin: PreFilter) -> None:
         self.plugin = plugin
+        self._ask = plugin.pre_filter
+        self.idle = idle_of(plugin)
         self.name = plugin.name
         self.reads = reads_of(plugin)
         self._doing = f'running PreFilter plugin "{plugin.name}"'
@@ -92,7 +105,10 @@ class PreFilterStep:
         Raises:
             PluginFailed: It raised, or answered with an error.
         """
-        status, narrowed = contained(self.name, self._doing, self.plugin.pre_filter, state, pod, table)
+        try:
+            status, narrowed = self._ask(state, pod, table)
+        except Exception as error:
+            raise failed(self.name, self._doing, error) from error
         if status.code in _PRE_FILTER_CODES:
             return status, narrowed
         if status.is_rejected:
@@ -103,10 +119,12 @@ class PreFilterStep:
 class PreScoreStep:
     """A PreScore plugin; attributes as in `PreFilterStep`."""
 
-    __slots__ = ("_doing", "name", "plugin", "reads")
+    __slots__ = ("_ask", "_doing", "idle", "name", "plugin", "reads")
 
     def __init__(self, plugin: PreScore) -> None:
         self.plugin = plugin
+        self._ask = plugin.pre_score
+        self.idle = idle_of(plugin)
         self.name = plugin.name
         self.reads = reads_of(plugin)
         self._doing = f'running PreScore plugin "{plugin.name}"'
@@ -117,10 +135,15 @@ class PreScoreStep:
         Raises:
             PluginFailed: It raised, or answered with a failure.
         """
-        status = contained(self.name, self._doing, self.plugin.pre_score, state, pod, table, rows)
-        if not status.is_success and not status.is_skip:
+        try:
+            code = (status := self._ask(state, pod, table, rows)).code
+        except Exception as error:
+            raise failed(self.name, self._doing, error) from error
+        if code is Code.SKIP:
+            return True
+        if code is not Code.SUCCESS:
             raise PluginFailed(self.name, f"{self._doing}: {status.message}")
-        return status.is_skip
+        return False
 
 
 _PRE_FILTER_CODES = frozenset({Code.SUCCESS, Code.SKIP})
@@ -136,11 +159,12 @@ class FilterStep:
         simple: Whether it answers for one node at a time.
     """
 
-    __slots__ = ("_doing", "_one", "_signatures", "_table", "name", "order", "reads", "simple")
+    __slots__ = ("_doing", "_one", "_rows", "_signatures", "_table", "name", "order", "reads", "simple")
 
     def __init__(self, plugin: Filter | TableFilter, order: int) -> None:
         self._table = plugin if isinstance(plugin, TableFilter) else None
         self._one = plugin if not isinstance(plugin, TableFilter) else None
+        self._rows = plugin.filter_rows if isinstance(plugin, TableFilter) else None
         self._doing = f'running "{plugin.name}" filter plugin'
         self._signatures: dict[Status, Status] = {}
         self.name = plugin.name
@@ -156,15 +180,19 @@ class FilterStep:
             pod: Under test.
             table: Where the rows are.
             rows: A slice or an index.
-            passing: (n_rows,) bool: rows that matter; a simple plugin is asked about no others. None is all.
+            passing: (n_rows,) bool: rows that matter; a simple plugin is asked about no others, and what a table plugin
+                cannot answer elsewhere is no failure. None is all.
 
         Raises:
             PluginFailed: It raised, or answered something that is neither success nor a refusal.
         """
-        if self._table is not None:
-            codes = contained(self.name, self._doing, self._table.filter_rows, state, pod, table, rows)
+        if self._rows is not None:
+            try:
+                codes = self._rows(state, pod, table, rows)
+            except Exception as error:
+                raise failed(self.name, self._doing, error) from error
             if codes.statuses:
-                return Codes(codes.codes, [self._signed(status) for status in codes.statuses])
+                return Codes(codes.codes, self._all_signed(codes, passing))
             return codes
         assert self._one is not None
         return self._ask_each(self._one, state, pod, table, rows, passing)
@@ -184,6 +212,16 @@ class FilterStep:
             if not status.is_success:
                 codes[place] = statuses.setdefault(self._signed(status), len(statuses) + 1)
         return Codes(codes, tuple(statuses))
+
+    def _all_signed(self, codes: Codes, passing: Mask | None) -> list[Status]:
+        """The refusals, signed; an error is one only where some row matters."""
+        signed = []
+        for number, status in enumerate(codes.statuses, 1):
+            if status.is_error and passing is not None and not ((codes.codes == number) & passing).any():
+                signed.append(status.with_plugin(self.name))
+            else:
+                signed.append(self._signed(status))
+        return signed
 
     def _signed(self, status: Status) -> Status:
         signed = self._signatures.get(status)
@@ -215,17 +253,17 @@ class ScoreStep:
         bounded: Whether it vouches for 0..100 by itself, so that its answers need no check.
     """
 
-    __slots__ = ("_doing", "_normalize", "_one", "_table", "bounded", "name", "normalizes", "reads", "simple", "weight")
+    __slots__ = ("_doing", "_normalize", "_one", "_rows", "bounded", "name", "normalizes", "reads", "simple", "weight")
 
     def __init__(self, plugin: Score | TableScore, weight: int) -> None:
-        self._table = plugin if isinstance(plugin, TableScore) else None
+        self._rows = plugin.score_rows if isinstance(plugin, TableScore) else None
         self._one = plugin if not isinstance(plugin, TableScore) else None
         self._normalize = plugin.normalize if isinstance(plugin, Normalize) else None
         self._doing = f'running Score plugins: plugin "{plugin.name}" failed with'
         self.name = plugin.name
         self.weight = weight
         self.reads = reads_of(plugin)
-        self.simple = self._table is None
+        self.simple = self._rows is None
         self.normalizes = self._normalize is not None
         self.bounded = bool(getattr(plugin, "bounded", False))
 
@@ -236,8 +274,11 @@ class ScoreStep:
             PluginFailed: It raised, or answered with a failure.
         """
         doing = self._doing
-        if self._table is not None:
-            return contained(self.name, doing, self._table.score_rows, state, pod, table, rows)
+        if self._rows is not None:
+            try:
+                return self._rows(state, pod, table, rows)
+            except Exception as error:
+                raise failed(self.name, doing, error) from error
         plugin, index = self._one, index_of(rows)
         assert plugin is not None
         scores = zero_scores(index)

@@ -20,6 +20,7 @@ from skysail.api.storage import CSINode, VolumeAttachment
 from skysail.api.volumes import pod_claims
 from skysail.scheduler.cache.matrices import IntColumn, Rows
 from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
@@ -62,6 +63,10 @@ class NodeVolumeLimits:
         self._volumes = handle.lister(PERSISTENT_VOLUMES)
         self._attachments = handle.lister(VOLUME_ATTACHMENTS)
         self._scaling = handle.feature_gates["VolumeLimitScaling"]
+
+    def idle(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volumes."""
+        return not pod.pod.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods without a claim or a disk that a CSI driver took over."""

@@ -74,6 +74,10 @@ class VolumeRestrictions:
     def __init__(self, args: PluginArgs, handle: Handle) -> None:
         self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
 
+    def idle(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volumes."""
+        return not pod.pod.spec.volumes
+
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods with neither an in-tree disk nor a claim that is taken."""
         if not pod.spec.volumes:

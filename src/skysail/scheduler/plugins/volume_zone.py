@@ -14,6 +14,7 @@ from skysail.api.storage import PersistentVolume, PersistentVolumeClaim, Storage
 from skysail.api.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, pod_claims
 from skysail.scheduler.cache.columns import ABSENT
 from skysail.scheduler.cache.matrices import Rows
+from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
@@ -53,6 +54,10 @@ class VolumeZone:
         self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
         self._volumes = handle.lister(PERSISTENT_VOLUMES)
         self._classes = handle.lister(STORAGE_CLASSES)
+
+    def idle(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volumes."""
+        return not pod.pod.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Read the volumes' labels; skip pods whose volumes name no zone."""
