@@ -57,7 +57,7 @@ get pod one -o yaml
 get pods --field-selector status.phase=Pending
 get pods --field-selector spec.bogus=x
 run one --image=nginx
-run two --image=nginx --overrides='{"spec":{"containers":[{"name":"two","image":"nginx","resources":{"requests":{"cpu":"lots"}}}]}}'
+set resources deployment/cd --requests=cpu=lots
 apply -f crd.yaml
 wait --for=condition=Established crd/gizmos.sky.example.com --timeout=20s
 apply -f gz.yaml
@@ -71,7 +71,7 @@ get nosuchtype
 auth can-i create pods
 auth whoami
 delete pod one --grace-period=0 --force
-delete deploy web --cascade=orphan
+delete deploy web --cascade=orphan --wait=false
 delete -f dep3.yaml
 explain deployment.spec.nosuch
 create -f pruned/kept.yaml --dry-run=server -o yaml
