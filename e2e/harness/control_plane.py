@@ -80,7 +80,7 @@ class ControlPlane:
     def add_user(self, token: str, name: str, groups: str) -> None:
         """Let a token stand for a user; before `start_apiserver`."""
         self.users[token] = (name, groups)
-        rows = (f'{token},{user},{user},"{members}"' for token, (user, members) in self.users.items())
+        rows = (f'{token},{user},,"{members}"' for token, (user, members) in self.users.items())
         (self.root / "tokens.csv").write_text("\n".join(rows) + "\n")
 
     def kubeconfig_for(self, token: str, name: str) -> Path:

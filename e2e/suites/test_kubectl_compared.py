@@ -80,6 +80,7 @@ delete cm,quota,pdb --all
 _MASKS = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000"), "TIME"),
     (re.compile(r"resourceVersion: \"\d+\""), "VERSION"),
     (re.compile(r"\b10\.0\.0\.\d+"), "CLUSTERIP"),
     (re.compile(r"\b\d+m?s\b|<unknown>"), "AGE"),
