@@ -1,8 +1,8 @@
 """Quota: not a limit, but a slot of resources that is itself scheduled.
 
 It is bound to a node (or zone), held for its queue, then filled by tasks. Kueue and Koordinator mean a limit by the
-same word; their limit is a Queue's `capability` here. A slot is charged to its queue when it is bound, and its pods are not
-charged again.
+same word; their limit is a Queue's `capability` here. A slot is charged to its queue when it is bound, and its pods are
+not charged again.
 """
 
 from collections.abc import Mapping

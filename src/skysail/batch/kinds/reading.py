@@ -14,7 +14,7 @@ from skysail.api.labels import Selector
 from skysail.api.meta import ApiObject, LabelSelector
 from skysail.api.quantity import parse_quantity
 from skysail.batch.kinds.job_queue import JobQueue
-from skysail.batch.kinds.parts import ResourceAmounts, TopologyWish
+from skysail.batch.kinds.parts import TopologyWish
 from skysail.batch.kinds.pod_group import PodGroup, SubGroup
 from skysail.batch.kinds.queue import PreemptionRules, Queue, QueueFlavor, QueueSpec
 from skysail.batch.kinds.quota import Quota
@@ -83,7 +83,9 @@ class Notes:
         """Note a problem."""
         self.problems.append(Problem(self.about, message))
 
-    def amounts(self, resources: ResourceAmounts, path: str) -> dict[str, int]:
+    def amounts(
+        self, resources: Mapping[str, int | str] | Mapping[str, int | float | str], path: str
+    ) -> dict[str, int]:
         """Quantities as integers: cpu in milli, the rest in units; what is no quantity is said and left out."""
         found = {}
         for name, text in resources.items():

@@ -1,0 +1,146 @@
+"""The words of other systems on pods: which gang, which role, which queue.
+
+Our own words and upstream's come first (`skysail.batch.membership`); then each system's, in the order of the tables
+below; the first that names a gang or a queue counts. A gang that exists by annotation only (Koordinator's)
+needs no object.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from skysail.api.core import Pod
+from skysail.batch.membership import read_membership
+from skysail.batch.model.specs import ALONE, Membership
+
+GROUP_WORDS: Final = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group-name",
+    "godel.bytedance.com/pod-group-name",
+    "kueue.x-k8s.io/pod-group-name",
+)
+"""Names of groups that exist as objects: ours, made of what the pods say, where nobody else makes them."""
+QUEUE_WORDS: Final = (
+    "scheduling.volcano.sh/queue-name",
+    "kai.scheduler/queue",
+    "quota.scheduling.koordinator.sh/name",
+)
+LINE_WORDS: Final = ("kueue.x-k8s.io/queue-name",)
+ROLE_WORDS: Final = ("volcano.sh/task-spec", "kueue.x-k8s.io/role-hash", "kueue.x-k8s.io/podset")
+SUB_GROUP_WORDS: Final = ("kai.scheduler/subgroup-name",)
+PREEMPTIBLE_WORDS: Final[Mapping[str, Mapping[str, bool]]] = {
+    "volcano.sh/preemptable": {"true": True, "false": False},
+    "kai.scheduler/preemptibility": {"preemptible": True, "non-preemptible": False},
+    "quota.scheduling.koordinator.sh/preemptible": {"true": True, "false": False},
+    "godel.bytedance.com/can-be-preempted": {"true": True, "false": False},
+}
+GANG: Final = "gang.scheduling.koordinator.sh/"
+MATCH_POLICIES: Final = ("once-satisfied", "waiting-and-running", "only-waiting")
+
+
+def said(pod: Pod, *words: str) -> str:
+    """What the first of these labels or annotations says; empty when none is there."""
+    for word in words:
+        text = pod.metadata.labels.get(word) or pod.metadata.annotations.get(word, "")
+        if text:
+            return text
+    return ""
+
+
+@dataclass(slots=True)
+class MembershipReader:
+    """Reads a pod's group, role and queue, whoever's words they are.
+
+    Attributes:
+        namespaces: By namespace, the queue of pods that name none (from ElasticQuotas); may change.
+        groups: By pod uid, the group that was made for its owner; may change.
+    """
+
+    namespaces: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, pod: Pod) -> Membership:
+        """What it says; nothing is `ALONE`."""
+        own = read_membership(pod)
+        gang = said(pod, f"{GANG}name")
+        group, implicit = own.group, False
+        if not group and gang:
+            group, implicit = f"{pod.namespace}/{gang}", True
+        if not group:
+            name = said(pod, *GROUP_WORDS)
+            group = f"{pod.namespace}/{name}" if name else self.groups.get(pod.uid, "")
+        found = Membership(
+            group=group,
+            role=own.role or said(pod, *ROLE_WORDS),
+            sub_group=own.sub_group or said(pod, *SUB_GROUP_WORDS),
+            queue=own.queue or said(pod, *QUEUE_WORDS),
+            job_queue=own.job_queue or said(pod, *LINE_WORDS),
+            preemptible=own.preemptible if own.preemptible is not None else _preemptible(pod),
+        )
+        if implicit:
+            found = _gang(pod, found)
+        if not found.queue and not found.job_queue and pod.namespace in self.namespaces:
+            found = _with_queue(found, self.namespaces[pod.namespace])
+        return ALONE if found == ALONE else found
+
+
+def read_any_membership(pod: Pod) -> Membership:
+    """What a pod says in anybody's words, without what only other objects know."""
+    return MembershipReader()(pod)
+
+
+def _preemptible(pod: Pod) -> bool | None:
+    for word, values in PREEMPTIBLE_WORDS.items():
+        text = said(pod, word)
+        if text in values:
+            return values[text]
+    return None
+
+
+def _gang(pod: Pod, found: Membership) -> Membership:
+    """Koordinator's gang, all of it by annotation."""
+    policy = said(pod, f"{GANG}match-policy")
+    return Membership(
+        group=found.group,
+        role=found.role,
+        sub_group=found.sub_group,
+        queue=found.queue,
+        job_queue=found.job_queue,
+        implicit=True,
+        min_member=_number(said(pod, f"{GANG}min-available"), 1),
+        preemptible=found.preemptible,
+        bundle=_bundle(said(pod, f"{GANG}groups"), found.group),
+        match_policy=next((each for each in MATCH_POLICIES if each == policy), "once-satisfied"),
+    )
+
+
+def _bundle(text: str, group: str) -> frozenset[str]:
+    """The keys of a bundle's gangs: a JSON list of `namespace/name`. Unreadable text is no bundle."""
+    if not text:
+        return frozenset({group})
+    try:
+        return frozenset({group, *msgspec.json.decode(text, type=list[str])})
+    except msgspec.DecodeError:
+        return frozenset({group})
+
+
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isdecimal() else default
+
+
+def _with_queue(found: Membership, queue: str) -> Membership:
+    return Membership(
+        group=found.group,
+        role=found.role,
+        sub_group=found.sub_group,
+        queue=queue,
+        implicit=found.implicit,
+        min_member=found.min_member,
+        preemptible=found.preemptible,
+        bundle=found.bundle,
+        match_policy=found.match_policy,
+    )
