@@ -30,6 +30,7 @@ from skysail.api.volumes import (
 )
 from skysail.scheduler.cache.assume_cache import AssumeCache
 from skysail.scheduler.cache.matrices import RowIndex, Rows
+from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
@@ -63,7 +64,7 @@ from skysail.scheduler.plugins.volume_claims import (
     volume_limit,
 )
 from skysail.scheduler.plugins.volume_events import after_claim_changed
-from skysail.scheduler.plugins.volume_rows import Bits, conflicts
+from skysail.scheduler.plugins.volume_rows import RowConflicts, conflicts
 from skysail.scheduler.plugins.volume_scoring import ClassScorer
 
 
@@ -73,13 +74,13 @@ class VolumeState:
 
     Attributes:
         claims: As PreFilter sorted them.
-        bits: For each row of the table its conflicts, once Filter was asked. Taking pods off nodes changes nothing
-            about volumes, so what-ifs share them.
+        conflicts: Of each row of the table, once Filter was asked. Taking pods off nodes changes nothing about
+            volumes, so what-ifs share them.
         reserved: What Reserve assumed.
     """
 
     claims: PodClaims
-    bits: Bits | None = None
+    conflicts: RowConflicts | None = None
     reserved: Reserved | None = None
 
 
@@ -104,6 +105,10 @@ class VolumeBinding:
 
     # -- finding a node --------------------------------------------------------------------------------------------
 
+    def idle(self, pod: PodInfo) -> bool:
+        """A pod without volumes has no claims."""
+        return not pod.pod.spec.volumes
+
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods without claims; refuse those whose claims are not ready."""
         if not pod.spec.volumes or not any(True for _ in pod_claims(pod)):
@@ -123,17 +128,20 @@ class VolumeBinding:
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Codes:
         """Refuse nodes where a claim can neither use its volume nor get one."""
         volumes = state.read(VOLUMES)
-        if volumes.bits is None:
-            try:
-                volumes.bits = conflicts(volumes.claims, table)
-            except VolumeError as error:
-                return Codes(np.ones(len(index_of(rows)), dtype=np.uint8), (Status.error(str(error)),))
-        bits = volumes.bits[rows] if isinstance(rows, slice) else volumes.bits[_own_rows(table, rows)]
-        return Codes(bits, STATUSES[1:]) if bits.any() else ALL_PASS
+        if volumes.conflicts is None:
+            volumes.conflicts = conflicts(volumes.claims, table)
+        found = volumes.conflicts
+        bits = found.bits[rows] if isinstance(rows, slice) else found.bits[_own_rows(table, rows)]
+        if not bits.any():
+            return ALL_PASS
+        return Codes(bits, (*STATUSES[1:], Status.error(found.error)) if found.error else STATUSES[1:])
 
     def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
         """The refusal, with the claims."""
-        found = state.read(VOLUMES).claims.find(table.info(row).node)
+        try:
+            found = state.read(VOLUMES).claims.find(table.info(row).node)
+        except VolumeError as error:
+            return Status.error(str(error))
         if not found.conflicts:
             return SUCCESS
         names = ", ".join(sorted({name for name, _ in pod_claims(pod)}))

@@ -5,6 +5,8 @@ used by one look-up, and handed out to those that still lack one: a walk over vo
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +21,13 @@ from skysail.scheduler.cache.table import NO_ROWS, NodeTable
 from skysail.scheduler.framework.steps import Mask
 from skysail.scheduler.plugins.csi_translation import migration_of
 from skysail.scheduler.plugins.node_matching import match_selector
-from skysail.scheduler.plugins.volume_claims import Choice, Conflict, PodClaims, Source, topology_selector
+from skysail.scheduler.plugins.volume_claims import Choice, Conflict, PodClaims, Source, VolumeError, topology_selector
 
 Bits = npt.NDArray[np.uint8]
 _NOTHING = -1
 _BIND, _SPACE = np.uint8(Conflict.BIND), np.uint8(Conflict.SPACE)
+UNREADABLE: Final = 1 << len(Conflict)
+"""Of a row: a volume cannot be read as that node sees it. No other bit counts then."""
 
 
 class Places:
@@ -75,16 +79,27 @@ class Places:
         return found
 
 
-def conflicts(claims: PodClaims, table: NodeTable) -> Bits:
-    """(size,) uint8: for each row, the `Conflict`s as bits; dead rows hold anything.
+@dataclass(frozen=True, slots=True)
+class RowConflicts:
+    """The answer for all rows.
 
-    Raises:
-        VolumeError: A volume cannot be read.
+    Attributes:
+        bits: (size,) uint8: for each row, the `Conflict`s as bits, or `UNREADABLE`; dead rows hold anything.
+        error: Why a volume cannot be read somewhere; empty when all can.
+    """
+
+    bits: Bits
+    error: str = ""
+
+
+def conflicts(claims: PodClaims, table: NodeTable) -> RowConflicts:
+    """What stands against each row.
 
     Cost: A few array operations for each claim and each of its candidates.
     """
     places = Places(table)
-    bits = _bound_conflicts(claims, table, places)
+    bound = _bound_conflicts(claims, table, places)
+    bits = bound.bits
     elsewhere = _selected_elsewhere(claims, table)
     bits[elsewhere] |= _BIND
     lacking = [(claims.sources[claim.metadata.name], ~elsewhere) for claim, _ in claims.selected]
@@ -93,12 +108,14 @@ def conflicts(claims: PodClaims, table: NodeTable) -> Bits:
     failed = np.zeros(table.size, dtype=np.bool_)
     for source, rows in lacking:
         _provision(source, rows, failed, bits, table)
-    return bits
+    bits[bits >= UNREADABLE] = UNREADABLE
+    return bound
 
 
-def _bound_conflicts(claims: PodClaims, table: NodeTable, places: Places) -> Bits:
+def _bound_conflicts(claims: PodClaims, table: NodeTable, places: Places) -> RowConflicts:
     """The first bound claim whose volume does not suit the row tells."""
     bits: Bits = np.zeros(table.size, dtype=np.uint8)
+    error = ""
     for volume in claims.bound:
         if volume is None:
             bits[bits == 0] = Conflict.MISSING
@@ -109,10 +126,14 @@ def _bound_conflicts(claims: PodClaims, table: NodeTable, places: Places) -> Bit
         else:
             for row, info in enumerate(table.infos[: table.size]):
                 if info is not None and bits[row] == 0:
-                    seen = claims.reader.as_on(volume, info.name)
-                    outside[row] = not admits_labels(seen, info.node.metadata.labels)
+                    try:
+                        seen = claims.reader.as_on(volume, info.name)
+                    except VolumeError as unreadable:
+                        bits[row], error = UNREADABLE, error or str(unreadable)
+                    else:
+                        outside[row] = not admits_labels(seen, info.node.metadata.labels)
         bits[outside & (bits == 0)] = Conflict.NODE
-    return bits
+    return RowConflicts(bits, error)
 
 
 def _selected_elsewhere(claims: PodClaims, table: NodeTable) -> Mask:
