@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,34 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="another server is using it"):
         Database(tmp_path)
     first.close()
+
+
+def test_a_store_damaged_in_the_middle_is_refused(tmp_path: Path) -> None:
+    store, database = Store(), Database(tmp_path)
+    database.write([Change(MAPS, n, None, store.put(MAPS, _document(f"m{n}"), {})) for n in range(1, 400)], None)
+    database.close()
+    file = tmp_path / FILE_NAME
+    content = file.read_bytes()
+    file.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
+    with pytest.raises(ConfigError, match=r"skysail\.db: cannot use the data directory"):
+        open_server(tmp_path)
+
+
+@pytest.mark.parametrize("spare_pages", [1, 2, 3, 4])
+async def test_a_disk_too_full_to_start_on_is_refused(
+    tmp_path: Path, spare_pages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def small(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.execute(f"PRAGMA max_page_count={spare_pages + 1}")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(ConfigError, match="cannot use the data directory: database or disk is full"):
+        async with open_server(tmp_path).running():
+            pass
 
 
 class Failing:

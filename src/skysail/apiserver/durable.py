@@ -19,6 +19,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -63,12 +64,22 @@ class Database:
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / FILE_NAME
-        try:
+        with self._refusing():
             directory.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self._file, check_same_thread=False, isolation_level=None, timeout=0.2)
             self._open()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Whatever the disk says before serving is the directory's fault, and ends the start."""
+        try:
+            yield
         except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"cannot use the data directory: {_why(error)}", file=str(self._file)) from error
+            raise self.unusable(_why(error)) from error
+
+    def unusable(self, why: str) -> ConfigError:
+        """The error that ends a start on this directory."""
+        return ConfigError(f"cannot use the data directory: {why}", file=str(self._file))
 
     def _open(self) -> None:
         run = self._connection.execute
@@ -100,21 +111,39 @@ class Database:
 
     @property
     def reserved(self) -> int:
-        """The highest revision that may have been given out."""
-        return int(self._meta("reserved") or 0)
+        """The highest revision that may have been given out.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
+        with self._refusing():
+            return int(self._meta("reserved") or 0)
 
     def reserve(self, revision: int) -> None:
-        """Note that revisions up to this one may be given out."""
-        self._set_meta("reserved", str(revision))
+        """Note that revisions up to this one may be given out.
 
-    def load(self) -> Iterator[StoredObject]:
-        """Everything that is stored."""
+        Raises:
+            ConfigError: It cannot be written.
+        """
+        with self._refusing():
+            self._set_meta("reserved", str(revision))
+
+    def load(self) -> list[StoredObject]:
+        """Everything that is stored.
+
+        Raises:
+            ConfigError: Some of it cannot be read.
+        """
         known: dict[tuple[str, str], GroupResource] = {}
-        for group, resource, key, revision, selectors, body in self._connection.execute(
-            "SELECT api_group, resource, key, revision, selectors, body FROM objects"
-        ):
-            about = known.setdefault((group, resource), GroupResource(group, resource))
-            yield StoredObject(about, key, revision, selectors, body)
+        with self._refusing():
+            return [
+                StoredObject(
+                    known.setdefault((group, resource), GroupResource(group, resource)), key, revision, selectors, body
+                )
+                for group, resource, key, revision, selectors, body in self._connection.execute(
+                    "SELECT api_group, resource, key, revision, selectors, body FROM objects"
+                )
+            ]
 
     def write(self, changes: Sequence[Change], reserve: int | None) -> None:
         """Write a batch in one transaction, and reserve revisions with it.
@@ -135,7 +164,7 @@ class Database:
             many("DELETE FROM objects WHERE api_group=? AND resource=? AND key=?", gone)
             many("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", rows)
             if reserve is not None:
-                self.reserve(reserve)
+                self._set_meta("reserved", str(reserve))
             run("COMMIT")
         except sqlite3.Error as error:
             if self._connection.in_transaction:
@@ -198,12 +227,16 @@ class Journal:
             await self._arrived.wait()
             await self.flush()
 
-    async def flush(self) -> None:
-        """Commit what waits, as one batch, and tell the writers."""
+    async def flush(self) -> str:
+        """Commit what waits, as one batch, and tell the writers.
+
+        Returns:
+            Why it failed; empty when nothing is lost.
+        """
         batch, self._waiting = self._waiting, []
         self._arrived.clear()
         if not batch:
-            return
+            return ""
         try:
             await self._committer.commit(batch)
         except CommitFailed as failure:
@@ -211,9 +244,10 @@ class Journal:
             self._waiting = []
             self._store.roll_back()
             self._tell(lost, str(failure))
-        else:
-            self._store.publish(batch[-1].revision)
-            self._tell(batch, "")
+            return str(failure)
+        self._store.publish(batch[-1].revision)
+        self._tell(batch, "")
+        return ""
 
     def _tell(self, changes: Sequence[Change], failure: str) -> None:
         for change in changes:

@@ -106,7 +106,7 @@ class ApiServer:
 
     def _restore(self, database: Database) -> None:
         """Read the objects of a former life; definitions first, as they say what their instances are."""
-        stored = list(database.load())
+        stored = database.load()
         self.registry.restore(each for each in stored if each.resource == DEFINITIONS)
         self._keeper.serve()
         self.registry.restore(each for each in stored if each.resource != DEFINITIONS)
@@ -130,14 +130,18 @@ class ApiServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["ApiServer"]:
-        """Serve until the block is left; open watches end then, and what was accepted is committed."""
+        """Serve until the block is left; open watches end then, and what was accepted is committed.
+
+        Raises:
+            ConfigError: The first objects cannot be written to the data directory.
+        """
         committer = ThreadCommitter(self._database) if self._database is not None else None
         if committer is not None:
             self._journal = Journal(self.store, committer)
         bootstrap(self.registry, self._clock, self._rng, self._options)
         try:
-            if self._journal is not None:
-                await self._journal.flush()
+            if self._journal is not None and self._database is not None and (why := await self._journal.flush()):
+                raise self._database.unusable(why)
             self.store.begin()
             work = {"apiserver-compaction": self._compact(), "apiserver-definitions": self._keep_definitions()}
             if self._journal is not None:
