@@ -86,3 +86,10 @@ def test_help_lists_the_verbs() -> None:
     done = skysail("--help")
     assert done.returncode == 0
     assert all(verb in done.stdout for verb in ("up", "demo", "apiserver", "explain"))
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_named_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    assert f"{target}: cannot be written" in refused("apiserver", "--port", "0", "--kubeconfig-out", str(target))
+    assert list(tmp_path.iterdir()) == [target]

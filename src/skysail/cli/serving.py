@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -157,4 +157,6 @@ def write_private(path: Path, content: bytes) -> None:
             file.write(content)
         partial.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
         raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
