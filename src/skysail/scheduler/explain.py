@@ -16,12 +16,13 @@ from skysail.api.errors import ConfigError
 from skysail.api.raw import Raw
 from skysail.scheduler.algorithm import Attempt, diagnose, find_feasible, node_statuses
 from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.explain_devices import device_changes, device_decisions, statuses_by_node
 from skysail.scheduler.extenders.chain import ExtenderChain
 from skysail.scheduler.extenders.deciding import ExtendedAttempt, added, find_asking
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.conversation import Call, ExtenderCall, ExtenderFailed, Reply, hold
 from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from skysail.scheduler.framework.evaluation import Scored
+from skysail.scheduler.framework.evaluation import PlainEvaluator, Scored
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
 from skysail.scheduler.plugins.volume_binding import VolumeBinding
@@ -102,7 +103,7 @@ def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside =
     try:
         extended = hold(finding, outside.answer)
     except PluginFailed as failure:
-        return {**decision, **_nothing(), "cycle_error": str(failure)}
+        return {**decision, **_failed(framework, world, info), "cycle_error": str(failure)}
     except ExtenderFailed as failure:
         attempt = find_feasible(framework, world.current, info, nominations=world.nominations, incremental=False)
         decision |= {"prefilter": _pre_filter(attempt), **_filter(attempt), **_nothing()}
@@ -120,8 +121,19 @@ def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside =
     if extended.statuses:
         decision["extender_status"] = {name: _status(extended.statuses[name]) for name in sorted(extended.statuses)}
     if attempt.feasible:
-        return decision | _volumes(attempt) | _score(extended, outside)
+        return decision | _volumes(attempt) | device_decisions(attempt) | _score(extended, outside)
     return decision | {"score_phase_run": False, "chosen_set": []} | _fit_error(attempt, diagnosis, outside)
+
+
+def _failed(framework: Framework, world: World, info: PodInfo) -> Decision:
+    """Every node's answer where a Filter plugin's error ended the attempt; nothing where PreFilter failed."""
+    evaluator = PlainEvaluator(framework, world.current.table, info)
+    try:
+        attempt = Attempt(framework, world.current.table, info, evaluator, evaluator.pre_filter())
+    except PluginFailed:
+        return _nothing()
+    answers = {name: _status(status) for name, status in statuses_by_node(attempt).items()}
+    return {"prefilter": _pre_filter(attempt), "filter": answers, **_nothing()}
 
 
 def _nothing() -> Decision:
@@ -254,7 +266,7 @@ def _fit_error(attempt: Attempt, diagnosis: Diagnosis, outside: Outside) -> Deci
             if preemption.asks and found["preemption"].pop("best_nodes", None):
                 found["preemption"]["nominated_node"] = result.nominated_node or ""
     found["fit_error"] = diagnosis.message()
-    return found
+    return found | device_changes(attempt)
 
 
 def _preemption(outcome: PreemptionOutcome) -> Decision:

@@ -6,11 +6,12 @@ test as in `skysail explain`; the shell's parts (client, waiting pods, activate)
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from skysail.api.core import Pod
 from skysail.api.kinds import Kind
 from skysail.api.ports import Clock
+from skysail.api.raw import Raw
 from skysail.scheduler.cache.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -84,7 +85,19 @@ class Binder(Protocol):
 
 
 class ObjectWriter(Protocol):
-    """What PreBind needs of a client."""
+    """What PreBind needs of a client. Every method may raise ApiError or Unreachable."""
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        """Read an object from the API server."""
+        ...
+
+    async def create(self, kind: Kind[T], obj: T | Raw, namespace: str = "") -> T:
+        """Create an object; the object as stored."""
+        ...
+
+    async def delete(self, kind: Kind[Any], name: str, namespace: str = "", *, uid: str = "") -> None:
+        """Delete an object, with `uid` only that very one."""
+        ...
 
     async def patch(self, kind: Kind[T], name: str, namespace: str, patch: object, *, subresource: str = "") -> T:
         """Change part of an object (a merge patch); the object as stored.

@@ -5,6 +5,7 @@ Unknown fields are refused when decoded. Ranges are checked by `skysail.schedule
 Source: k8s.io/kube-scheduler/config/v1/types_pluginargs.go, pkg/scheduler/apis/config/v1/defaults.go, v1.36.
 """
 
+import re
 from typing import ClassVar
 
 import msgspec
@@ -142,6 +143,25 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
     plugin: ClassVar[str] = "DynamicResources"
     filter_timeout: str | None = "10s"
     binding_timeout: str | None = "10m0s"
+
+    @property
+    def filter_timeout_seconds(self) -> float:
+        """How long a node's search may take; 0 is without end."""
+        return go_seconds(self.filter_timeout or "0s")
+
+    @property
+    def binding_timeout_seconds(self) -> float:
+        """How long devices may take to be prepared."""
+        return go_seconds(self.binding_timeout or "10m0s")
+
+
+_GO_DURATION = re.compile(r"([0-9.]+)(h|ms|m|s|us|µs|ns)")
+_GO_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+def go_seconds(text: str) -> float:
+    """A Go duration that was checked when the configuration was read, in seconds."""
+    return sum(float(number) * _GO_UNITS[unit] for number, unit in _GO_DURATION.findall(text))
 
 
 ARGS: dict[str, type[PluginArgs]] = {
