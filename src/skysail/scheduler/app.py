@@ -38,7 +38,7 @@ from skysail.scheduler.deciding import ProfileDecider, Rotation
 from skysail.scheduler.extenders.talking import ExtenderTalk, TransportMaker
 from skysail.scheduler.failure import Failure, FailureHandler
 from skysail.scheduler.framework.events import ClusterEvent
-from skysail.scheduler.framework.plugin import Plugin
+from skysail.scheduler.framework.plugin import Plugin, RunsBeside
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.status import Status
 from skysail.scheduler.handlers import ClusterEventHandlers
@@ -241,6 +241,12 @@ class Scheduler:
                 tasks.append(helpers.create_task(self._writer.run(), name="scheduler conditions"))
             if self._evictor is not None:
                 tasks.append(helpers.create_task(self._evictor.run(), name="scheduler evictions"))
+            tasks += [
+                helpers.create_task(plugin.run_beside(), name=f"scheduler {plugin.name}")
+                for profile in self.profiles.values()
+                for plugin in profile.framework.plugins.values()
+                if isinstance(plugin, RunsBeside)
+            ]
             tasks.append(helpers.create_task(self._timers.run(), name="scheduler timers"))
             if self.options.assume_ttl_seconds:
                 tasks.append(helpers.create_task(self._sweep(), name="scheduler sweep"))

@@ -24,6 +24,8 @@ LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _UNSTRUCTURED: Final = (
     Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", True, dict),
 )
+_MAY_BE_MISSING: Final = ("resource.k8s.io",)
+"""Groups that older clusters do not serve in this version; listers of theirs are empty there."""
 _BY_RESOURCE: Final[Mapping[str, Kind[Any]]] = {
     f"{kind.group}/{kind.name}" if kind.group else kind.name: kind for kind in (*_UNSTRUCTURED, *KINDS)
 }
@@ -107,6 +109,10 @@ class ClusterWatch:
             await listener.wait_synced()
         for kind in kinds:
             informer = self._informers.informer(kind)
+            if kind.group in _MAY_BE_MISSING and not await self._is_served(kind):
+                self._informers.release(informer)
+                self._informers.release(informer)  # the lister's own use: it will never hold anything
+                continue
             self._used.append(informer)
             await informer.wait_synced()
 

@@ -320,3 +320,14 @@ class Idle(Protocol):
     def idle(self, pod: PodInfo) -> bool:
         """Whether PreFilter answers Skip and Score gives nothing, whatever the cluster holds. Reads the pod alone."""
         ...
+
+
+@runtime_checkable
+class RunsBeside(Protocol):
+    """A plugin with work of its own, for instance writing what Unreserve takes back: nobody waits for it."""
+
+    name: str
+
+    async def run_beside(self) -> None:
+        """Work until cancelled; started when the scheduler starts to schedule."""
+        ...
