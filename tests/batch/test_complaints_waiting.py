@@ -162,16 +162,15 @@ def test_c17_a_large_job_is_not_passed_for_ever(known):
     lab = Lab()
     lab.nodes(8, gpus=8)
     lab.queue("default", backfill="EASY", pass_over_limit=6)
-    minute, started, passed, number = 60.0, {}, 0, 0
+    minute, started, passed = 60.0, {}, 0
     for now in range(60):
-        whole_node_jobs(lab, number, 1, 600.0 if known else None)
-        number += 1
+        whole_node_jobs(lab, now, 1, 600.0 if known else None)
         if now == 5:
             large = {"maximum_execution_seconds": 600.0} if known else {}
             lab.gang("large", 8, gpus=8, group=large)
         before = len(lab.bound)
         lab.cycle(seconds=minute)
-        if now >= 5:
+        if now > 5:
             passed += sum(name.startswith("small") for name, _ in lab.bound[before:])
         if now >= 5 and lab.count("large"):
             break

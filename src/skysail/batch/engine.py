@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from skysail.batch.cycle import run_once
 from skysail.batch.effects import Effects
 from skysail.batch.model.job import Job
+from skysail.batch.model.outcome import Event
 from skysail.batch.session import Configuration, Session
 from skysail.batch.world import World
 
@@ -67,19 +68,24 @@ class Engine:
         self._configuration = configuration if callable(configuration) else lambda: configuration
         self._running: Configuration | None = None
         self._check = check
-        self._seen = -1
+        self._seen = self._cache_seen = -1
         self.statistics = Statistics()
         self.last_session: Session | None = None
 
     def is_due(self, now: float) -> bool:
         """Whether anything changed, or came to its time, since the last cycle."""
         world = self.world
-        if world.changes != self._seen or world.sleepers.awake:
+        if world.changes != self._seen or world.sleepers.awake or self._cache_moved:
             return True
         moment = world.sleepers.next_moment()
         if moment is not None and moment <= now:
             return True
         return any(claim.deadline <= now for claim in world.claims.values()) or self._slot_is_due(now)
+
+    @property
+    def _cache_moved(self) -> bool:
+        """Whether the other engine changed the shared cache, perhaps after the world was told of the same event."""
+        return not self.world.owns_cache and self.world.cache.generation != self._cache_seen
 
     def _slot_is_due(self, now: float) -> bool:
         return any(
@@ -96,8 +102,10 @@ class Engine:
         if not self.is_due(now):
             return None
         self.world.now = now
+        if self._cache_moved:
+            self.world.tell(Event.NODE_CHANGED)
         session = run_once(self.world, self._take_configuration())
-        self._seen = self.world.changes
+        self._seen, self._cache_seen = self.world.changes, self.world.cache.generation
         self.last_session = session
         self._count(session)
         return Cycle(

@@ -162,6 +162,20 @@ class World:
         if self.queue_specs.pop(name, None) is not None:
             self._regrow()
 
+    def replace_queues(
+        self, queues: Mapping[str, QueueSpec], lines: Mapping[str, JobQueueSpec], flavors: Iterable[FlavorSpec]
+    ) -> None:
+        """All queues, lines and flavors there are; what is not among them is gone."""
+        wanted = tuple(sorted(flavors, key=lambda spec: spec.name))
+        if wanted != self.flavors.specs():
+            self.set_flavors(wanted)
+        if dict(queues) != self.queue_specs:
+            self.queue_specs = dict(queues)
+            self._regrow()
+        if dict(lines) != self.job_queues:
+            self.job_queues = dict(lines)
+            self._requeue()
+
     def set_job_queue(self, spec: JobQueueSpec) -> None:
         """A line came or changed."""
         self.job_queues[f"{spec.namespace}/{spec.name}"] = spec

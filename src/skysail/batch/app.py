@@ -1,0 +1,181 @@
+"""The batch engine as a running thing: informers feed the world, cycles decide, tasks bind, evict and write.
+
+    batch = BatchScheduler(client, default_configuration(), clock=clock, rng=rng)
+    await batch.run()        # until `stop()` is called, or cancelled
+
+A cycle runs every second, and at once (within `settle_seconds`, so that a gang's pods are seen together) when something
+changed; when nothing changed no cycle runs at all. Cycles do not wait for bindings.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skysail.api.ports import Clock
+from skysail.batch.carrying import Carrying
+from skysail.batch.engine import Cycle, Engine
+from skysail.batch.feeding import Feeding
+from skysail.batch.foreign.pods import MembershipReader
+from skysail.batch.session import Configuration
+from skysail.batch.world import SCHEDULER_NAME, World
+from skysail.batch.writing import StatusWriting
+from skysail.client.api_client import ApiClient
+from skysail.controller.leader_elector import LeaderElector
+from skysail.informer.factory import InformerFactory
+from skysail.scheduler.cache.cluster_cache import ClusterCache
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """What is not in the configuration file.
+
+    Attributes:
+        scheduler_name: Whose pods are ours.
+        period_seconds: How often a cycle is due at least while something is awake or its moment comes.
+        settle_seconds: How long a change waits for others, so that one cycle sees them together.
+        dry_run: Decide and explain, but write nothing.
+        check: Look for broken invariants after every cycle.
+        seed: For dice; part of every dump.
+    """
+
+    scheduler_name: str = SCHEDULER_NAME
+    period_seconds: float = 1.0
+    settle_seconds: float = 0.02
+    dry_run: bool = False
+    check: bool = False
+    seed: int = 0
+
+
+class BatchScheduler:
+    """One batch engine process, or part of one.
+
+    Args:
+        client: Reads, binds, evicts, patches.
+        configuration: What runs, or a function asked at the start of each cycle.
+        clock: Time; must follow the event loop.
+        rng: Spreads retries of the informers.
+        informers: Shared with others in this process; own ones when None.
+        cache: The pod-at-a-time engine's, when both run in one process; it must be fed by that engine.
+        options: See there.
+        elector: Whose lease must be held; none when None.
+        observe: Told of every cycle, before it is carried out.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        configuration: Configuration | Callable[[], Configuration],
+        *,
+        clock: Clock,
+        rng: random.Random,
+        informers: InformerFactory | None = None,
+        cache: ClusterCache | None = None,
+        options: BatchOptions | None = None,
+        elector: LeaderElector | None = None,
+        observe: Callable[[Cycle], None] = lambda cycle: None,
+    ) -> None:
+        self.options = options or BatchOptions()
+        self.elector = elector
+        self._clock, self._observe = clock, observe
+        membership = MembershipReader()
+        self.world = World(
+            scheduler_name=self.options.scheduler_name, cache=cache, membership=membership, seed=self.options.seed
+        )
+        self.world.now = self._now()
+        self.engine = Engine(self.world, configuration, check=self.options.check)
+        self._alone = informers is None
+        self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
+        self._changed, self._stopping = asyncio.Event(), asyncio.Event()
+        self.feeding = Feeding(client, self._informers, self.world, membership, self._changed.set)
+        self.writing = StatusWriting(client, self.feeding, clock)
+        self.carrying = Carrying(client, self.world, self.writing, self._now, self._changed.set)
+        self.is_synced = False
+        self.last_cycle: Cycle | None = None
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    async def run(self) -> None:
+        """Run until `stop` or cancellation.
+
+        Raises:
+            LeadershipLost: The lease could not be renewed.
+        """
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(self._informers.run(), name="batch informers") if self._alone else None
+            try:
+                await self.feeding.start()
+                self.is_synced = True
+                if self.elector is None:
+                    await self._lead()
+                else:
+                    await self.elector.run(self._lead)
+            finally:
+                self.feeding.close()
+                if following is not None:
+                    following.cancel()
+
+    def stop(self) -> None:
+        """Ask it to end: no more cycles; what is under way is finished; `run` returns."""
+        self._stopping.set()
+        self._changed.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, to be written, or due."""
+        return not self.carrying.under_way and not len(self.writing) and not self.engine.is_due(self._now())
+
+    async def _lead(self) -> None:
+        self.world.now = self._now()
+        self.feeding.restore_claims()
+        async with asyncio.TaskGroup() as helpers:
+            writer = helpers.create_task(self.writing.run(), name="batch statuses")
+            try:
+                async with asyncio.TaskGroup() as work:
+                    while not self._stopping.is_set():
+                        self._cycle(work)
+                        await self._wait()
+            finally:
+                writer.cancel()
+
+    async def _wait(self) -> None:
+        """Until something changed, or the next moment, or the period while something is awake."""
+        seconds = self.options.period_seconds if self._has_moments() else None
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+            await asyncio.sleep(self.options.settle_seconds)
+        except TimeoutError:
+            pass
+        self._changed.clear()
+
+    def _has_moments(self) -> bool:
+        world = self.world
+        if not world.owns_cache:
+            return True
+        return bool(world.sleepers.awake or world.claims or world.slots or world.sleepers.next_moment() is not None)
+
+    def _cycle(self, work: asyncio.TaskGroup) -> None:
+        """One cycle; a bug in it costs this cycle, not the engine."""
+        try:
+            cycle = self.engine.run_once(self._now())
+        except Exception:  # noqa: BLE001 - the one supervisor: a bug must not end the engine
+            _log.exception("cycle ended in a bug")
+            return
+        if cycle is None:
+            return
+        self.last_cycle = cycle
+        for fault in cycle.faults:
+            _log.error("a job's turn ended in a bug", extra={"cycle": cycle.number, "traceback": fault})
+        for problem in cycle.problems:
+            _log.error("invariant broken", extra={"cycle": cycle.number, "problem": problem})
+        self._observe(cycle)
+        if self.options.dry_run:
+            return
+        for job in cycle.outcomes:
+            self.writing.submit(job)
+        self.carrying.start(cycle, work)

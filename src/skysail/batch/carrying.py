@@ -1,0 +1,164 @@
+"""Does what a cycle decided: binds, one ordered batch for each job; writes claims, then evicts.
+
+In the background and bounded; a batch has a deadline. What fails goes back to the world, which wakes the job:
+- a pod is bound only while its node, by what is accounted to it then, holds it;
+- when what is bound or still to be bound falls below the job's minimum, the rest of the batch is let go;
+- an eviction that a disruption budget or the server refuses ends its claim.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from skysail.api.errors import ApiError, NotFound, SkysailError, Unreachable
+from skysail.batch.effects import BindBatch, Effects, Eviction
+from skysail.batch.engine import Cycle
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.quorum import is_met
+from skysail.batch.world import World
+from skysail.batch.writing import StatusWriting
+from skysail.client.api_client import ApiClient
+
+_log = logging.getLogger(__name__)
+
+
+class Carrying:
+    """Carries effects out.
+
+    Args:
+        client: Binds and evicts.
+        world: Told how it went.
+        writing: Writes claims and slots.
+        now: Seconds since 1970.
+        parallel: How many requests at a time.
+        batch_seconds: How long one job's bindings may take.
+        changed: Called when something came back.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        world: World,
+        writing: StatusWriting,
+        now: Callable[[], float],
+        changed: Callable[[], None],
+        *,
+        parallel: int = 64,
+        batch_seconds: float = 120.0,
+    ) -> None:
+        self._client, self._world, self._writing = client, world, writing
+        self._now, self._changed = now, changed
+        self._turn = asyncio.Semaphore(parallel)
+        self._batch_seconds = batch_seconds
+        self.under_way = 0
+
+    def start(self, cycle: Cycle, group: asyncio.TaskGroup) -> None:
+        """Begin with everything a cycle decided; never waits."""
+        effects: Effects = cycle.effects
+        for batch in effects.binds:
+            group.create_task(self._counted(self._bind_batch(batch)), name=f"bind {batch.job.key}")
+        by_claim: dict[str, tuple[Claim, list[Eviction]]] = {claim.id: (claim, []) for claim in effects.claims}
+        for eviction in effects.evictions:
+            by_claim.setdefault(eviction.claim.id, (eviction.claim, []))[1].append(eviction)
+        written = {claim.id for claim in effects.claims}
+        for claim, evictions in by_claim.values():
+            task = self._make_room(claim, evictions, write=claim.id in written)
+            group.create_task(self._counted(task), name=f"claim {claim.id}")
+        for job in effects.ended:
+            group.create_task(self._counted(self._forget_claim(job)), name=f"end of claim {job.key}")
+        for slot in (*effects.slots, *effects.released):
+            group.create_task(self._counted(self._write_slot(slot)), name=f"slot {slot.key}")
+
+    async def _counted(self, work: "asyncio.Future[None] | object") -> None:
+        self.under_way += 1
+        try:
+            await work  # type: ignore[misc]
+        finally:
+            self.under_way -= 1
+            self._changed()
+
+    async def _write_slot(self, slot: object) -> None:
+        await self._writing.write_slot(slot)  # type: ignore[arg-type]
+
+    async def _forget_claim(self, job: Job) -> None:
+        if job.claim is None:
+            await self._writing.write_claim(job.key, None)
+
+    # -- binding ---------------------------------------------------------------------------------------------------
+
+    async def _bind_batch(self, batch: BindBatch) -> None:
+        try:
+            async with asyncio.timeout(self._batch_seconds), asyncio.TaskGroup() as group:
+                for task in batch.tasks:
+                    await self._turn.acquire()
+                    if not self._is_wanted(batch.job, task):
+                        self._turn.release()
+                        self._world.bind_failed(task, "its gang fell below its minimum")
+                        continue
+                    group.create_task(self._bind(task))
+        except TimeoutError:
+            _log.warning("bindings took too long", extra={"job": batch.job.key})
+            for task in batch.tasks:
+                if self._world.cache.is_assumed(task.uid):
+                    self._world.bind_failed(task, "timed out")
+        if batch.job.claim is None and batch.job.key in self._world.jobs:
+            await self._forget_kept_claim(batch.job)
+
+    async def _forget_kept_claim(self, job: Job) -> None:
+        if self._writing.has_written_claim(job.key):
+            await self._writing.write_claim(job.key, None)
+
+    def _is_wanted(self, job: Job, task: Task) -> bool:
+        """Whether binding it still makes sense: its job has its minimum with all that is bound or on its way."""
+        if task.state is not TaskState.BINDING:
+            return False
+        return job.spec is None or job.spec.match_policy == "once-satisfied" or is_met(job.spec, job.counts())
+
+    async def _bind(self, task: Task) -> None:
+        try:
+            if not self._world.may_still_bind(task):
+                self._failed(task, "the node no longer holds it")
+                return
+            await self._client.bind(task.pod.namespace, task.pod.name, task.uid, task.node)
+        except NotFound as error:
+            self._failed(task, str(error))
+        except (ApiError, Unreachable) as error:
+            self._failed(task, str(error))
+        else:
+            self._world.cache.finish_binding(task.uid, self._now())
+        finally:
+            self._turn.release()
+
+    def _failed(self, task: Task, why: str) -> None:
+        _log.info("pod not bound", extra={"pod": task.key, "node": task.node, "error": why})
+        self._world.bind_failed(task, why)
+        self._changed()
+
+    # -- evicting --------------------------------------------------------------------------------------------------
+
+    async def _make_room(self, claim: Claim, evictions: list[Eviction], *, write: bool) -> None:
+        if write and not await self._writing.write_claim(claim.job, claim):
+            for eviction in evictions:
+                self._world.eviction_failed(eviction.task)
+            job = self._world.jobs.get(claim.job)
+            if job is not None:
+                self._world.end_claim(job)
+            return
+        for eviction in evictions:
+            async with self._turn:
+                await self._evict(eviction)
+
+    async def _evict(self, eviction: Eviction) -> None:
+        task = eviction.task
+        if self._world.claims.get(eviction.claim.job) is not eviction.claim:
+            self._world.eviction_failed(task)
+            return
+        try:
+            await self._client.evict(task.pod.namespace, task.pod.name, uid=task.uid)
+        except NotFound:
+            return
+        except SkysailError as error:
+            _log.info("pod not evicted", extra={"pod": task.key, "error": str(error)})
+            self._world.eviction_failed(task)
+            self._changed()

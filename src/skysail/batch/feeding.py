@@ -1,0 +1,246 @@
+"""From what the informers saw to the world: pods, nodes, and whatever objects say about queues, groups and slots.
+
+Queues of all APIs are read together whenever one of them changed (they refer to each other); groups and Quotas one by
+one. Kinds that the cluster does not serve are not watched. Handlers run between two awaits of the event loop, so a
+cycle never sees a world half changed.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from skysail.api.core import Pod
+from skysail.api.errors import ApiError, NotFound
+from skysail.api.kinds import PODS, PRIORITY_CLASSES, Kind
+from skysail.api.node import Node
+from skysail.api.raw import Raw
+from skysail.batch.foreign.pods import MembershipReader
+from skysail.batch.foreign.registry import GROUP_KINDS, QUEUE_KINDS, RawKind, read_group, read_queues
+from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup, Quota
+from skysail.batch.kinds import reading as own
+from skysail.batch.model.slot import Slot
+from skysail.batch.world import World
+from skysail.client.api_client import ApiClient
+from skysail.informer.factory import InformerFactory
+from skysail.informer.handlers import Handlers
+from skysail.informer.keys import Key
+from skysail.informer.listener import Listener
+from skysail.informer.shared_informer import SharedInformer
+
+_log = logging.getLogger(__name__)
+PRIORITIES: Final = PRIORITY_CLASSES
+
+
+class Feeding:
+    """The informers of the batch engine.
+
+    Args:
+        client: Asks whether a kind is served.
+        informers: The factory, shared with others or own.
+        world: Who is told.
+        membership: The world's reader of pods, which learns queues by namespace here.
+        changed: Called after every change.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        informers: InformerFactory,
+        world: World,
+        membership: MembershipReader,
+        changed: Callable[[], None],
+    ) -> None:
+        self._client, self._informers, self._world = client, informers, world
+        self._membership, self._changed = membership, changed
+        self._listeners: list[tuple[SharedInformer[Any], Listener[Any]]] = []
+        self._queue_informers: dict[str, SharedInformer[Any]] = {}
+        self.groups: dict[str, tuple[Kind[Any], Any]] = {}
+        """The object behind each group, by key, with its kind: where statuses are written."""
+        self.quotas: dict[str, Quota] = {}
+
+    async def start(self) -> None:
+        """Watch everything, and wait until the world was told of all there is: queues and groups before pods."""
+        self._priorities = self._informers.informer(PRIORITIES)
+        for kinds in _QUEUE_TABLE:
+            await self._watch_first(kinds, self._queue_handlers())
+        await self._wait_told()
+        self._read_queues()
+        for kinds in GROUP_KINDS:
+            await self._watch_first(kinds, None)
+        await self._watch_first(
+            (POD_GROUPS,), Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
+        )
+        await self._watch_first((QUOTAS,), Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota))
+        self._listen(self._informers.nodes(), Handlers(add=self._node, update=self._node_changed, delete=self._no_node))
+        await self._wait_told()
+        self._listen(
+            self._informers.informer(PODS), Handlers(add=self._pod, update=self._pod_changed, delete=self._no_pod)
+        )
+        await self._wait_told()
+
+    def close(self) -> None:
+        """Listen no longer; informers nobody else uses end."""
+        for informer, listener in self._listeners:
+            informer.remove_handler(listener)
+            self._informers.release(informer)
+        self._listeners.clear()
+
+    # -- watching --------------------------------------------------------------------------------------------------
+
+    async def _watch_first(self, kinds: tuple[Kind[Any], ...], handlers: Handlers[Any] | None) -> None:
+        """Watch the first of these kinds (versions of one) that is served."""
+        for kind in kinds:
+            if await self._is_served(kind):
+                informer = self._informers.informer(kind)
+                self._listen(informer, handlers or self._foreign_group_handlers(kind))
+                if handlers is not None and kind.plural in _QUEUE_PLURALS:
+                    self._queue_informers[kind.resource] = informer
+                return
+
+    def _listen(self, informer: SharedInformer[Any], handlers: Handlers[Any]) -> None:
+        self._listeners.append((informer, informer.add_handler(handlers, resync_seconds=0, name="batch")))
+
+    async def _wait_told(self) -> None:
+        for _, listener in self._listeners:
+            await listener.wait_synced()
+
+    async def _is_served(self, kind: Kind[Any]) -> bool:
+        try:
+            await self._client.list(kind, limit=1)
+        except NotFound:
+            return False
+        except ApiError as error:
+            _log.info("kind could not be listed", extra={"kind": kind.resource, "error": str(error)})
+            return False
+        return True
+
+    # -- queues ----------------------------------------------------------------------------------------------------
+
+    def _queue_handlers(self) -> Handlers[Any]:
+        def changed(*_: object) -> None:
+            if self._queue_informers and all(informer.has_synced for informer in self._queue_informers.values()):
+                self._read_queues()
+
+        return Handlers(add=changed, update=changed, delete=changed)
+
+    def _read_queues(self) -> None:
+        objects: dict[str, list[Any]] = {
+            resource: list(informer.lister.list()) for resource, informer in self._queue_informers.items()
+        }
+        foreign = read_queues({name: found for name, found in objects.items() if name not in _OWN})
+        records = foreign.records
+        records.add(own.read_queues(objects.get(QUEUES.resource, ()), objects.get(JOB_QUEUES.resource, ())))
+        for problem in records.problems:
+            _log.info("queue is not as it should be", extra={"object": problem.about, "problem": problem.message})
+        self._membership.namespaces = foreign.namespaces
+        self._world.replace_queues(records.queues, records.job_queues, records.flavors.values())
+        self._changed()
+
+    # -- groups ----------------------------------------------------------------------------------------------------
+
+    def _priority_of(self, name: str) -> int | None:
+        found = self._priorities.lister.get(Key("", name))
+        return found.value if found is not None else None
+
+    def _group(self, group: PodGroup) -> None:
+        spec, problems = own.read_group(group, self._priority_of)
+        for problem in problems:
+            _log.info("group is not as it should be", extra={"object": problem.about, "problem": problem.message})
+        self.groups[spec.key] = (POD_GROUPS, group)
+        self._world.set_group(spec)
+        self._changed()
+
+    def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
+        self.groups[new.key] = (POD_GROUPS, new)
+        if old.spec != new.spec or old.uid != new.uid:
+            self._group(new)
+
+    def _no_group(self, group: PodGroup) -> None:
+        self._forget_group(POD_GROUPS, group.key)
+
+    def _forget_group(self, kind: Kind[Any], key: str) -> None:
+        if self.groups.get(key, (None,))[0] is kind:
+            del self.groups[key]
+            self._world.remove_group(key)
+            self._changed()
+
+    def _foreign_group_handlers(self, kind: RawKind) -> Handlers[Raw]:
+        def put(raw: Raw) -> None:
+            spec, problems = read_group(kind, raw, self._priority_of)
+            for problem in problems:
+                _log.info("group is not as it should be", extra={"object": problem.about, "problem": problem.message})
+            if spec is None:
+                return
+            known = self.groups.get(spec.key)
+            if known is not None and known[0] is POD_GROUPS:
+                return
+            self.groups[spec.key] = (kind, raw)
+            self._world.set_group(spec)
+            self._changed()
+
+        def drop(raw: Raw) -> None:
+            self._forget_group(kind, f"{raw['metadata'].get('namespace', '')}/{raw['metadata']['name']}")
+
+        return Handlers(add=put, update=lambda old, new: put(new), delete=drop)
+
+    def restore_claims(self) -> None:
+        """Honour the promises that statuses hold: for a process that was started after they were made."""
+        for key, (kind, group) in sorted(self.groups.items()):
+            claim = own.read_claim(group) if kind is POD_GROUPS else None
+            if claim is not None and not self._world.restore_claim(claim):
+                _log.info("claim can no longer be kept", extra={"group": key, "claim": claim.id})
+
+    # -- slots, nodes, pods ----------------------------------------------------------------------------------------
+
+    def slots_of(self, key: str) -> list[Slot]:
+        """The slots of a Quota, by index."""
+        return sorted(
+            (slot for slot in self._world.slots.values() if slot.spec.key == key), key=lambda slot: slot.index
+        )
+
+    def _quota(self, quota: Quota) -> None:
+        self.quotas[quota.key] = quota
+        spec, problems = own.read_quota(quota)
+        for problem in problems:
+            _log.info("quota is not as it should be", extra={"object": problem.about, "problem": problem.message})
+        self._world.set_quota(spec)
+        self._changed()
+
+    def _quota_changed(self, old: Quota, new: Quota) -> None:
+        self.quotas[new.key] = new
+        if old.spec != new.spec:
+            self._quota(new)
+
+    def _no_quota(self, quota: Quota) -> None:
+        self.quotas.pop(quota.key, None)
+        self._world.remove_quota(quota.key)
+        self._changed()
+
+    def _node(self, node: Node) -> None:
+        self._world.set_node(node)
+        self._changed()
+
+    def _node_changed(self, old: Node, new: Node) -> None:
+        self._node(new)
+
+    def _no_node(self, node: Node) -> None:
+        self._world.remove_node(node.metadata.name)
+        self._changed()
+
+    def _pod(self, pod: Pod) -> None:
+        self._world.set_pod(pod)
+        self._changed()
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            self._world.remove_pod(old.metadata.uid)
+        self._pod(new)
+
+    def _no_pod(self, pod: Pod) -> None:
+        self._world.remove_pod(pod.metadata.uid)
+        self._changed()
+
+
+_OWN: Final = frozenset({QUEUES.resource, JOB_QUEUES.resource})
+_QUEUE_TABLE: Final[tuple[tuple[Kind[Any], ...], ...]] = ((QUEUES,), (JOB_QUEUES,), *QUEUE_KINDS)
+_QUEUE_PLURALS: Final = frozenset(kind.plural for kinds in _QUEUE_TABLE for kind in kinds)

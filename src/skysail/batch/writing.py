@@ -1,0 +1,191 @@
+"""Statuses: why a job waits, on its pods and its group; what it was promised, before anybody is evicted for it.
+
+Written only when code or key figures changed, within a budget (so many writes a second, the newest word of a job
+replaces one not yet written). Claims do not wait for that budget.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from skysail.api.errors import ApiError, Unreachable
+from skysail.api.kinds import PODS, Kind
+from skysail.api.meta import format_time
+from skysail.api.ports import Clock
+from skysail.api.raw import Raw
+from skysail.batch.feeding import Feeding
+from skysail.batch.kinds import POD_GROUPS, QUOTAS, PodGroup
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.outcome import Outcome, OutcomeCode
+from skysail.batch.model.slot import Slot
+from skysail.client.api_client import ApiClient
+from skysail.client.bodies import STRATEGIC
+
+_log = logging.getLogger(__name__)
+
+POD_SCHEDULED: Final = "PodScheduled"
+MORE_ROOM_HELPS: Final = frozenset({OutcomeCode.NO_NODE, OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_TOPOLOGY})
+"""A larger cluster would help: their pods' reason is upstream's `Unschedulable`, which autoscalers look for."""
+
+
+def pod_reason(outcome: Outcome) -> str:
+    """The reason of a pod's PodScheduled condition."""
+    return "Unschedulable" if outcome.code in MORE_ROOM_HELPS else outcome.code.value
+
+
+def pod_status(task: Task, outcome: Outcome, now: datetime) -> Raw | None:
+    """The strategic merge patch that tells a pod why it waits; None when it says so already."""
+    pod = task.pod
+    message = f"{outcome.code.value}: {outcome.message}"
+    old = next((each for each in pod.status.conditions if each.type == POD_SCHEDULED), None)
+    if old is not None and (old.status, old.reason, old.message) == ("False", pod_reason(outcome), message):
+        return None
+    since = old.last_transition_time if old is not None and old.status == "False" else None
+    condition = {
+        "type": POD_SCHEDULED,
+        "status": "False",
+        "reason": pod_reason(outcome),
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(since or now),
+    }
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+
+
+def group_status(outcome: Outcome | None) -> Raw:
+    """The merge patch that tells a group why it waits, or that it does not."""
+    if outcome is None:
+        return {"status": {"schedulingConditions": None}}
+    record = {
+        "code": outcome.code.value,
+        "message": outcome.message,
+        "details": dict(outcome.numbers),
+        "since": format_time(datetime.fromtimestamp(outcome.since, UTC)),
+        "nextEvents": list(outcome.next_events),
+    }
+    return {"status": {"schedulingConditions": [record]}}
+
+
+def claim_status(claim: Claim | None) -> Raw:
+    """The merge patch that writes a promise, or takes it away."""
+    if claim is None:
+        return {"status": {"claim": None}}
+    return {
+        "status": {
+            "claim": {
+                "id": claim.id,
+                "reason": claim.reason,
+                "placement": dict(claim.placement),
+                "victims": dict(claim.victims),
+                "capacity": dict(claim.capacity),
+                "expires": format_time(datetime.fromtimestamp(claim.deadline, UTC)),
+            }
+        }
+    }
+
+
+class StatusWriting:
+    """The notes, and the task that writes them.
+
+    Args:
+        client: Patches.
+        feeding: Knows the object behind each group.
+        clock: Stamps conditions.
+        per_second: The budget.
+    """
+
+    def __init__(self, client: ApiClient, feeding: Feeding, clock: Clock, per_second: float = 200.0) -> None:
+        self._client, self._feeding, self._clock = client, feeding, clock
+        self._pause = 1.0 / per_second
+        self._notes: OrderedDict[str, Job] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._claimed: set[str] = set()
+        self.writes = 0
+
+    def __len__(self) -> int:
+        """How many jobs' words are still to be written."""
+        return len(self._notes)
+
+    def submit(self, job: Job) -> None:
+        """A job's outcome changed."""
+        self._notes[job.key] = job
+        self._notes.move_to_end(job.key)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            while not self._notes:
+                self._wake.clear()
+                await self._wake.wait()
+            _, job = self._notes.popitem(last=False)
+            await self._write(job)
+
+    async def _write(self, job: Job) -> None:
+        outcome = job.outcome
+        known = self._feeding.groups.get(job.key)
+        if known is not None and known[0] is POD_GROUPS:
+            await self._patch(POD_GROUPS, job.key, group_status(outcome))
+        if outcome is None:
+            return
+        for task in list(job.tasks.values()):
+            if task.state <= TaskState.CLAIMED:
+                patch = pod_status(task, outcome, self._clock.now())
+                if patch is not None:
+                    await self._patch(PODS, task.key, patch, strategic=True)
+
+    async def _patch(self, kind: Kind[Any], key: str, patch: Raw, *, strategic: bool = False) -> bool:
+        namespace, _, name = key.partition("/")
+        self.writes += 1
+        try:
+            if strategic:
+                await self._client.patch(kind, name, namespace, patch, patch_type=STRATEGIC, subresource="status")
+            else:
+                await self._client.patch(kind, name, namespace, patch, subresource="status")
+        except ApiError as error:
+            _log.info("status not written", extra={"object": key, "error": str(error)})
+            return False
+        except Unreachable as error:
+            _log.info("status not written yet", extra={"object": key, "error": str(error)})
+            await asyncio.sleep(1.0)
+            return False
+        await asyncio.sleep(self._pause)
+        return True
+
+    async def write_claim(self, job: str, claim: Claim | None) -> bool:
+        """Write a promise into its group's status; whether that is done.
+
+        A job without a PodGroup of ours has nowhere to keep a promise: it lives in this process, and a restart finds
+        the victims leaving and the job waiting.
+        """
+        known = self._feeding.groups.get(job)
+        if known is None or known[0] is not POD_GROUPS:
+            return True
+        if not await self._patch(POD_GROUPS, job, claim_status(claim)):
+            return False
+        if claim is None:
+            self._claimed.discard(job)
+        else:
+            self._claimed.add(job)
+        return True
+
+    def has_written_claim(self, job: str) -> bool:
+        """Whether a promise stands in the job's status, as far as this process knows."""
+        known = self._feeding.groups.get(job)
+        group = known[1] if known is not None else None
+        return job in self._claimed or (isinstance(group, PodGroup) and group.status.claim is not None)
+
+    async def write_slot(self, slot: Slot) -> bool:
+        """Write where a Quota's slots are; whether that is done."""
+        quota = self._feeding.quotas.get(slot.spec.key)
+        if quota is None:
+            return False
+        slots: list[Raw] = [
+            {"index": each.index, "phase": each.phase, "nodeName": each.node, "holders": []}
+            for each in self._feeding.slots_of(slot.spec.key)
+        ]
+        patch = {"status": {"phase": slot.phase, "slots": slots, "nodeName": slot.node if len(slots) == 1 else None}}
+        return await self._patch(QUOTAS, quota.key, patch)
