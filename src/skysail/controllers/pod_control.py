@@ -36,7 +36,7 @@ def is_namespace_terminating(error: ApiError) -> bool:
     return details is not None and any(cause.reason == NAMESPACE_TERMINATING for cause in details.causes)
 
 
-def _is_doubtful(error: PodError) -> bool:
+def is_doubtful(error: PodError) -> bool:
     """Whether the server may have done what was asked although it did not say so."""
     return not isinstance(error, ApiError) or error.status.code >= _SERVER_FAILED
 
@@ -141,7 +141,7 @@ class PodControl:
             if isinstance(error, ApiError) and is_namespace_terminating(error):
                 self.saw_created(owner)
                 return
-            if _is_doubtful(error):
+            if is_doubtful(error):
                 self._doubtful.add(owner.metadata.uid)
             self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {_words(error)}")
             raise

@@ -1,6 +1,8 @@
 """The deployment controller's shell: reads the caches, asks the plan, carries it out step by step.
 
 Every write names the version it was decided on, so a plan made on a stale cache fails with a conflict and is made anew.
+That does not protect a decision about one replica set from a stale view of another, so nothing is planned either until
+the cache shows what the last plan wrote.
 
 Source: pkg/controller/deployment/deployment_controller.go, v1.36.
 """
@@ -10,7 +12,7 @@ from typing import Any
 
 from skysail.api.apps import Deployment, ReplicaSet
 from skysail.api.core import Pod
-from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound
+from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
 from skysail.api.kinds import DEPLOYMENTS, REPLICASETS
 from skysail.client.bodies import JSON
 from skysail.controller.controller import Result
@@ -28,10 +30,14 @@ from skysail.controllers.deployment.actions import (
 )
 from skysail.controllers.deployment.fences import RECREATE
 from skysail.controllers.deployment.plan import plan_collision, plan_deployment, plan_failed_creation
-from skysail.controllers.pod_control import is_namespace_terminating
+from skysail.controllers.own_writes import OwnWrites
+from skysail.controllers.pod_control import is_doubtful, is_namespace_terminating
 from skysail.controllers.pods import controller_of, is_controlled_by
 from skysail.controllers.templates import templates_equal
+from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
+
+_LOOK_AGAIN_SECONDS = 1.0
 
 
 class DeploymentController(BuiltinController):
@@ -53,6 +59,8 @@ class DeploymentController(BuiltinController):
     def setup(self) -> None:
         """Pods are asked for only when a Recreate deployment waits for them to go."""
         self.selectors = Selectors()
+        self.own_writes = OwnWrites()
+        self.informer(Deployment).add_handler(Handlers(delete=self.own_writes.forget), name=self.name)
         self.index_by_controller(Pod, ReplicaSet)
 
     def _selecting_orphan(self, replica_set: ReplicaSet) -> Iterable[Key]:
@@ -79,6 +87,8 @@ class DeploymentController(BuiltinController):
         deployment = self.lister(Deployment).get(key)
         if deployment is None:
             return None
+        if not await self._sees_own_writes(deployment):
+            return Result(_LOOK_AGAIN_SECONDS)
         replica_sets = await self._claim(deployment)
         recreates = deployment.spec.strategy.type == RECREATE
         pods = {item.uid: self.controlled_by(item.uid, Pod) for item in replica_sets} if recreates else {}
@@ -87,6 +97,14 @@ class DeploymentController(BuiltinController):
             if not await self._perform(deployment, action):
                 return None
         return Result(plan.requeue_seconds)
+
+    async def _sees_own_writes(self, deployment: Deployment) -> bool:
+        """Whether the cache shows the replica sets as the last pass left them."""
+        if self.own_writes.is_doubtful(deployment):
+            selector = self.selectors.of(deployment.uid, deployment.spec)
+            there = await self.api.list_all(REPLICASETS, deployment.namespace, label_selector=str(selector))
+            self.own_writes.resolve(deployment, [item for item in there.items if is_controlled_by(item, deployment)])
+        return self.own_writes.are_visible(deployment, self.informer(ReplicaSet).indexer.resource_version)
 
     async def _claim(self, deployment: Deployment) -> Sequence[ReplicaSet]:
         selector = self.selectors.of(deployment.uid, deployment.spec)
@@ -101,13 +119,18 @@ class DeploymentController(BuiltinController):
             return await self._carry_out(deployment, action)
         except NotFound:
             return False
+        except (ApiError, Unreachable) as error:
+            if is_doubtful(error):
+                self.own_writes.doubt(deployment)
+            raise
 
     async def _carry_out(self, deployment: Deployment, action: Action) -> bool:
         match action:
             case CreateReplicaSet():
                 return await self._create(deployment, action)
             case PatchReplicaSet(replica_set, patch, event):
-                await self.api.patch(REPLICASETS, replica_set.name, replica_set.namespace, patch)
+                written = await self.api.patch(REPLICASETS, replica_set.name, replica_set.namespace, patch)
+                self.own_writes.note(deployment, written)
                 if event:
                     self.recorder.event(deployment, "Normal", "ScalingReplicaSet", event)
             case DeleteReplicaSet(replica_set):
@@ -122,7 +145,7 @@ class DeploymentController(BuiltinController):
 
     async def _create(self, deployment: Deployment, action: CreateReplicaSet) -> bool:
         try:
-            await self.api.create(REPLICASETS, action.body, deployment.namespace)
+            written = await self.api.create(REPLICASETS, action.body, deployment.namespace)
         except AlreadyExists:
             await self._resolve_existing(deployment, action)
             return False
@@ -131,6 +154,7 @@ class DeploymentController(BuiltinController):
                 return False
             await self._report_failure(deployment, action, error)
             raise
+        self.own_writes.note(deployment, written)
         if action.replicas > 0:
             words = f"Scaled up replica set {action.name} from 0 to {action.replicas}"
             self.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)

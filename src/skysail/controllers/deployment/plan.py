@@ -9,7 +9,8 @@ The order of decisions, first that applies:
 5. otherwise the strategy goes one step: RollingUpdate or Recreate.
 
 There are no expectations here. A deployment writes only sizes of replica sets, and a write on a stale view fails by
-its resourceVersion; counting creations that are under way is the replica set's business, one floor down.
+its resourceVersion (the shell also waits until it sees its own writes); counting creations that are under way is the
+replica set's business, one floor down.
 
 Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,rollback}.go, v1.36.
 
@@ -150,20 +151,29 @@ def _shrink_old(draft: Draft) -> bool:
         return False
     new = draft.current_new
     floor = wanted_replicas(deployment) - max_unavailable(deployment)
-    missing = wanted_replicas(new) - new.status.available_replicas
+    missing = wanted_replicas(new) - _available(new)
     limit = sum_of_wanted(draft.replica_sets) - floor - missing
     if limit <= 0:
         return False
     unhealthy = _shrink_unhealthy(draft, limit)
-    available = sum(item.status.available_replicas for item in (*active(draft.old), new))
+    available = sum(map(_available, (*active(draft.old), new)))
     healthy = _shrink_healthy(draft, available - floor)
     return unhealthy + healthy > 0
+
+
+def _available(replica_set: ReplicaSet) -> int:
+    """How many of its pods are available and will stay.
+
+    A set that was just asked for fewer reports for a moment still the pods it is about to delete; they do not count.
+    (kube-controller-manager counts them, and may so for a moment leave too few.)
+    """
+    return min(replica_set.status.available_replicas, wanted_replicas(replica_set))
 
 
 def _shrink_unhealthy(draft: Draft, limit: int) -> int:
     removed = 0
     for item in by_creation(active(draft.old)):
-        surplus = wanted_replicas(item) - item.status.available_replicas
+        surplus = wanted_replicas(item) - _available(item)
         count = min(limit - removed, surplus)
         if count > 0:
             draft.scale(item, wanted_replicas(item) - count)
