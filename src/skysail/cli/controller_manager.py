@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from skysail.cli.output import say
+
 if TYPE_CHECKING:
     from skysail.api.raw import Raw
 
@@ -105,13 +107,13 @@ def replay(
     seen = run_virtual(lambda clock: play(recording, clock, seed))
     if not check:
         for step in seen:
-            sys.stdout.write(msgspec.json.encode(step).decode() + "\n")
+            say(msgspec.json.encode(step).decode())
         return
     if any("state" not in step for step in recording["steps"]):
         raise ConfigError("there are no recorded states to compare with", file=str(transcript), path="steps[].state")
     differences = list(compare(recording["steps"], seen))
     for difference in differences:
-        sys.stdout.write(difference + "\n")
+        say(difference)
     sys.stderr.write(f"{recording['scenario']}: {len(differences)} differences in {len(seen)} steps\n")
     raise typer.Exit(1 if differences else 0)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from skysail.cli.output import say
+
 if TYPE_CHECKING:
     from skysail.api.meta import ApiObject
 
@@ -46,9 +48,9 @@ def gen(
     manifests = [definition_of(load_struct(text)) for text in classes]
     if output is Format.JSON:
         whole = manifests[0] if len(manifests) == 1 else {"apiVersion": "v1", "kind": "List", "items": manifests}
-        sys.stdout.write(json.dumps(whole, indent=2) + "\n")
+        say(json.dumps(whole, indent=2))
     else:
-        sys.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False, explicit_start=len(manifests) > 1))
+        say(yaml.safe_dump_all(manifests, sort_keys=False, explicit_start=len(manifests) > 1).rstrip("\n"))
 
 
 def load_struct(text: str) -> "type[ApiObject]":

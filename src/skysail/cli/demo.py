@@ -2,6 +2,8 @@
 
 import typer
 
+from skysail.cli.output import say
+
 
 def demo(
     nodes: int = typer.Option(50, "--nodes", "-n", min=1, max=100_000, help="Hollow nodes."),
@@ -9,7 +11,6 @@ def demo(
     seed: int | None = typer.Option(None, "--seed", help="Repeat the same ties and names."),
 ) -> None:
     """Start a cluster, run a web shop and a batch on it, and say what runs where and why the rest waits."""
-    import sys
     from random import Random
 
     from skysail.api.errors import ConfigError
@@ -23,7 +24,7 @@ def demo(
     if result is None:
         raise typer.Exit(130)
     if output == "json":
-        sys.stdout.write(summary_line(result) + "\n")
+        say(summary_line(result))
     else:
         print_table(result)
     raise typer.Exit(0 if result.explained else 1)

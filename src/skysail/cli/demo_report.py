@@ -1,7 +1,9 @@
 """What the demo prints: one JSON line, or tables for people."""
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,12 +12,13 @@ from skysail.api.core import Pod
 from skysail.api.quantity import parse_quantity
 from skysail.api.resources import pod_requests
 from skysail.cli.demo_run import POOL, DemoResult, is_running
+from skysail.cli.output import say
 from skysail.simulator.settling import pending_reason
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_PIPED_WIDTH = 240
+_PIPED_WIDTH = 4096
 
 
 def summary_line(result: DemoResult) -> str:
@@ -36,13 +39,15 @@ def print_table(result: DemoResult) -> None:
     """Print what ran where, what is pending and why, and how full the pools are."""
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        console.width = _PIPED_WIDTH  # whole lines for grep; nobody's window folds them
+    terminal = sys.stdout.isatty()
+    printed = StringIO()
+    # whole lines for grep where nobody's window folds them
+    console = Console(file=printed, force_terminal=terminal, width=None if terminal else _PIPED_WIDTH)
     for table in (_workloads(result), _pools(result), _pending(result)):
         console.print(table)
     running = sum(1 for pod in result.pods if is_running(pod))
-    console.print(
+    say("\n".join(line.rstrip() for line in printed.getvalue().splitlines()))
+    say(
         f"{running} of {len(result.pods)} pods run on {len(result.nodes)} nodes, "
         f"the rest is explained; {result.seconds:.1f} s."
     )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from skysail.cli.output import say
+
 if TYPE_CHECKING:
     from skysail.api.raw import Raw
 
@@ -37,11 +39,11 @@ def explain(
     for scenario in scenarios:
         decision = explain_scenario(scenario, wanted)
         if not check:
-            sys.stdout.write(msgspec.json.encode({"id": scenario["id"], "decision": decision}).decode() + "\n")
+            say(msgspec.json.encode({"id": scenario["id"], "decision": decision}).decode())
         elif differences := compare(scenario.get("expected", {}), decision, wanted):
             differing += 1
             line = msgspec.json.encode({"id": scenario["id"], "differences": differences})
-            sys.stdout.write(line.decode() + "\n")
+            say(line.decode())
     if check:
         sys.stderr.write(f"{len(scenarios) - differing} of {len(scenarios)} scenarios agree\n")
         raise typer.Exit(1 if differing else 0)

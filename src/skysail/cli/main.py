@@ -6,6 +6,7 @@ import typer
 
 from skysail.api.errors import SkysailError
 from skysail.cli import apiserver, controller_manager, crd, demo, explain, scheduler, up
+from skysail.cli.output import OutputLost, drop_unwritten, open_missing
 
 app = typer.Typer(
     name="skysail",
@@ -41,8 +42,14 @@ def root(
 
 def main() -> None:
     """Run the command; what a user did wrong ends in one line on stderr and exit code 2, never in a traceback."""
+    open_missing()
     try:
         app()
+    except OutputLost as error:
+        drop_unwritten()
+        if not error.unread:
+            sys.stderr.write(f"skysail: {error}\n")
+        raise SystemExit(1) from None
     except SkysailError as error:
         sys.stderr.write(f"skysail: {error}\n")
         raise SystemExit(2) from None

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import os
 import secrets
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from skysail.apiserver.authentication import ADMIN, read_token_file
 from skysail.apiserver.certificates import make_serving_certificate
 from skysail.apiserver.http import Address, Tls, serve_http
 from skysail.apiserver.server import ApiServer
+from skysail.cli.output import say
 from skysail.simulator.clock import WallClock
 
 HOST = "127.0.0.1"
@@ -117,9 +117,8 @@ async def serve_until_cancelled(serving: Serving, kubeconfig_out: Path | None = 
         with removed_at_end(kubeconfig if served.token and kubeconfig_out is None else None):
             if served.token or kubeconfig_out is not None:
                 write_private(kubeconfig, served.kubeconfig().encode())
-                sys.stdout.write(f"export KUBECONFIG={kubeconfig}\n")
-            sys.stdout.write(f"ready: serving on {served.address.url}\n")
-            sys.stdout.flush()
+                say(f"export KUBECONFIG={kubeconfig}")
+            say(f"ready: serving on {served.address.url}")
             await asyncio.Event().wait()
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from skysail.cli.output import say
+
 if TYPE_CHECKING:
     from skysail.cli.serving import Serving
 
@@ -41,15 +43,10 @@ async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready
         cluster = LocalCluster(served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random())
         with removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
             write_private(kubeconfig, served.kubeconfig().encode())
-            _say(f"export KUBECONFIG={kubeconfig}")
+            say(f"export KUBECONFIG={kubeconfig}")
             async with cluster.running():
                 await cluster.wait_nodes_ready()
                 if ready_file is not None:
                     write_private(ready_file, b"ready\n")
-                _say(f"ready: {nodes} nodes, serving on {served.address.url}; Ctrl-C ends it")
+                say(f"ready: {nodes} nodes, serving on {served.address.url}; Ctrl-C ends it")
                 await asyncio.Event().wait()
-
-
-def _say(line: str) -> None:
-    """Print a line that a pipe's reader gets at once."""
-    typer.echo(line)
