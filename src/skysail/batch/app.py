@@ -62,6 +62,8 @@ class BatchScheduler:
         cache: The pod-at-a-time engine's, when both run in one process; it must be fed by that engine.
         options: See there.
         elector: Whose lease must be held; none when None.
+        membership: Reads which group, role and queue a pod is of; knows everybody's words when None, but implies no
+            groups from owners, for which their objects must be made.
         observe: Told of every cycle, before it is carried out.
     """
 
@@ -76,12 +78,13 @@ class BatchScheduler:
         cache: ClusterCache | None = None,
         options: BatchOptions | None = None,
         elector: LeaderElector | None = None,
+        membership: MembershipReader | None = None,
         observe: Callable[[Cycle], None] = lambda cycle: None,
     ) -> None:
         self.options = options or BatchOptions()
         self.elector = elector
         self._clock, self._observe = clock, observe
-        membership = MembershipReader()
+        membership = membership or MembershipReader()
         self.world = World(
             scheduler_name=self.options.scheduler_name, cache=cache, membership=membership, seed=self.options.seed
         )

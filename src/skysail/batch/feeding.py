@@ -53,7 +53,10 @@ class Feeding:
         self._client, self._informers, self._world = client, informers, world
         self._membership, self._changed = membership, changed
         self._listeners: list[tuple[SharedInformer[Any], Listener[Any]]] = []
-        self._queue_informers: dict[str, SharedInformer[Any]] = {}
+        self.queue_informers: dict[str, SharedInformer[Any]] = {}
+        """By resource, of every kind that queues are read from."""
+        self.queue_kinds: dict[str, Kind[Any]] = {}
+        self._problems: dict[str, list[str]] = {}
         self.groups: dict[str, tuple[Kind[Any], Any]] = {}
         """The object behind each group, by key, with its kind: where statuses are written."""
         self.quotas: dict[str, Quota] = {}
@@ -94,7 +97,8 @@ class Feeding:
                 informer = self._informers.informer(kind)
                 self._listen(informer, handlers or self._foreign_group_handlers(kind))
                 if handlers is not None and kind.plural in _QUEUE_PLURALS:
-                    self._queue_informers[kind.resource] = informer
+                    self.queue_informers[kind.resource] = informer
+                    self.queue_kinds[kind.resource] = kind
                 return
 
     def _listen(self, informer: SharedInformer[Any], handlers: Handlers[Any]) -> None:
@@ -118,23 +122,29 @@ class Feeding:
 
     def _queue_handlers(self) -> Handlers[Any]:
         def changed(*_: object) -> None:
-            if self._queue_informers and all(informer.has_synced for informer in self._queue_informers.values()):
+            if self.queue_informers and all(informer.has_synced for informer in self.queue_informers.values()):
                 self._read_queues()
 
         return Handlers(add=changed, update=changed, delete=changed)
 
     def _read_queues(self) -> None:
         objects: dict[str, list[Any]] = {
-            resource: list(informer.lister.list()) for resource, informer in self._queue_informers.items()
+            resource: list(informer.lister.list()) for resource, informer in self.queue_informers.items()
         }
         foreign = read_queues({name: found for name, found in objects.items() if name not in _OWN})
         records = foreign.records
         records.add(own.read_queues(objects.get(QUEUES.resource, ()), objects.get(JOB_QUEUES.resource, ())))
+        self._problems = {}
         for problem in records.problems:
+            self._problems.setdefault(problem.about, []).append(problem.message)
             _log.info("queue is not as it should be", extra={"object": problem.about, "problem": problem.message})
         self._membership.namespaces = foreign.namespaces
         self._world.replace_queues(records.queues, records.job_queues, records.flavors.values())
         self._changed()
+
+    def problems_of(self, about: str) -> list[str]:
+        """What is wrong with a queue's object, in words; `about` is as in `Problem`."""
+        return self._problems.get(about, [])
 
     # -- groups ----------------------------------------------------------------------------------------------------
 

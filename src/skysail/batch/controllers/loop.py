@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
 
-import msgspec
-
 from skysail.api.core import Pod
 from skysail.api.errors import AlreadyExists, ApiError, NotFound, Unreachable
 from skysail.api.kinds import JOBS, KINDS, Kind
@@ -14,6 +12,7 @@ from skysail.batch.controllers.owners import TopOwner, names_its_group, top_owne
 from skysail.batch.foreign.pods import GROUP_WORDS, said
 from skysail.batch.kinds import POD_GROUPS, PodGroup
 from skysail.batch.membership import POD_GROUP
+from skysail.client.codec import to_raw
 from skysail.controller.controller import Controller, Result
 from skysail.controller.watches import Added, For, Updated, Watch, Watches
 from skysail.informer.keys import Key
@@ -96,11 +95,11 @@ class GroupingController(Controller):
         if owner.kind == "Job" and owner.api_version == JOBS.api_version:
             job = self.lister(JOBS).get(Key(namespace, owner.name))
             if job is not None:
-                cached: Raw = msgspec.to_builtins(job)
+                cached: Raw = to_raw(job)
                 return cached
         kind = kind_named(owner.api_version, owner.kind)
         try:
-            found: Raw = msgspec.to_builtins(await self.client.get(kind, owner.name, namespace))
+            found: Raw = to_raw(await self.client.get(kind, owner.name, namespace))
         except (ApiError, Unreachable):
             return None
         return found

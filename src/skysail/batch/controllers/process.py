@@ -1,0 +1,138 @@
+"""The engine with the controllers it needs: what `skysail batch` runs, and a part of `skysail up`.
+
+process = BatchProcess(client, configuration, clock=clock, rng=rng)
+await process.run()
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from skysail.api.errors import AlreadyExists
+from skysail.api.kinds import Kind
+from skysail.api.ports import Clock
+from skysail.api.raw import Raw
+from skysail.batch.app import BatchOptions, BatchScheduler
+from skysail.batch.controllers.loop import GroupingController
+from skysail.batch.controllers.owners import OwnerMembershipReader
+from skysail.batch.controllers.standing_writing import StandingWriting
+from skysail.batch.engine import Cycle
+from skysail.batch.session import Configuration
+from skysail.client.api_client import ApiClient
+from skysail.controller.leader_elector import LeaderElector
+from skysail.controller.manager import Manager, ManagerSettings
+from skysail.informer.factory import InformerFactory
+from skysail.scheduler.cache.cluster_cache import ClusterCache
+
+DEFINITIONS: Kind[Raw] = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, dict, ("status",)
+)
+
+
+class BatchProcess:
+    """Engine, grouping and statuses; the leader runs all of them.
+
+    Args:
+        client: Everybody's.
+        configuration: The engine's, or a function asked at the start of each cycle.
+        clock: Must follow the event loop.
+        rng: Spreads retries.
+        informers: Shared with others in this process; own ones when None.
+        cache: The pod-at-a-time engine's, when both run in one process.
+        options: The engine's.
+        elector: Whose lease must be held.
+        observe: Told of every cycle.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        configuration: Configuration | Callable[[], Configuration],
+        *,
+        clock: Clock,
+        rng: random.Random,
+        informers: InformerFactory | None = None,
+        cache: ClusterCache | None = None,
+        options: BatchOptions | None = None,
+        elector: LeaderElector | None = None,
+        observe: Callable[[Cycle], None] = lambda cycle: None,
+    ) -> None:
+        options = options or BatchOptions()
+        self._elector, self._dry_run = elector, options.dry_run
+        self._alone = informers is None
+        self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
+        self.scheduler = BatchScheduler(
+            client,
+            configuration,
+            clock=clock,
+            rng=rng,
+            informers=self._informers,
+            cache=cache,
+            options=options,
+            membership=OwnerMembershipReader(),
+            observe=observe,
+        )
+        self.manager = Manager(
+            client,
+            clock=clock,
+            rng=rng,
+            settings=ManagerSettings(component="skysail-batch"),
+            informers=self._informers,
+        )
+        self.manager.add(GroupingController(options.scheduler_name))
+        self.standing = StandingWriting(client, self.scheduler)
+
+    async def run(self) -> None:
+        """Run until `stop` or cancellation.
+
+        Raises:
+            LeadershipLost: The lease could not be renewed.
+        """
+        async with asyncio.TaskGroup() as group:
+            informing = group.create_task(self._informers.run(), name="batch informers") if self._alone else None
+            try:
+                if self._elector is None:
+                    await self._work()
+                else:
+                    await self._elector.run(self._work)
+            finally:
+                if informing is not None:
+                    informing.cancel()
+
+    def stop(self) -> None:
+        """Ask it to end: what is under way is finished, `run` returns."""
+        self.scheduler.stop()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            beside = []
+            if not self._dry_run:
+                beside.append(group.create_task(self.manager.run(), name="batch controllers"))
+                beside.append(group.create_task(self.standing.run(), name="batch standing"))
+            try:
+                await self.scheduler.run()
+            finally:
+                for task in beside:
+                    task.cancel()
+
+
+async def install(client: ApiClient, definitions: tuple[Raw, ...], timeout_seconds: float = 30.0) -> None:
+    """Make a server serve these kinds; those it has already are left as they are. Returns when it serves them.
+
+    Raises:
+        TimeoutError: It does not come to serve them in time.
+    """
+    for definition in definitions:
+        try:
+            await client.create(DEFINITIONS, definition)
+        except AlreadyExists:
+            continue
+    async with asyncio.timeout(timeout_seconds):
+        for definition in definitions:
+            while not _is_established(await client.get(DEFINITIONS, definition["metadata"]["name"])):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
+def _is_established(definition: Raw) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

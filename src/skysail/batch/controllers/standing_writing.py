@@ -1,0 +1,200 @@
+"""Writes what `standing` says: phases, counts and conditions of gangs, statuses of queues and lines, ours and others'.
+
+The engine writes why a gang waits and what it was promised (`skysail.batch.writing`); those fields are never touched
+here. A pass looks at everything once something changed, lets the event loop have its turns, and writes
+differences only.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from skysail.api.errors import ApiError, Unreachable
+from skysail.api.kinds import Kind
+from skysail.api.meta import Struct
+from skysail.api.raw import Raw
+from skysail.batch.app import BatchScheduler
+from skysail.batch.controllers.standing import group_status, job_queue_status, jobs_by_queue, queue_status, quota_status
+from skysail.batch.foreign import elastic, kai, kueue, volcano
+from skysail.batch.foreign.registry import (
+    CLUSTER_QUEUES,
+    ELASTIC_QUOTAS,
+    KAI_QUEUES,
+    LOCAL_QUEUES,
+    VOLCANO_QUEUES,
+    RawKind,
+)
+from skysail.batch.foreign.registry import group_status as foreign_group_status
+from skysail.batch.kinds import JOB_QUEUES, QUEUES, QUOTAS, PodGroup
+from skysail.batch.kinds.pod_group import PodGroupStatus
+from skysail.batch.kinds.queue import QueueStatus
+from skysail.batch.ledger import Column
+from skysail.batch.model.job import Job
+from skysail.batch.shares import entitlements_of
+from skysail.client.api_client import ApiClient
+from skysail.client.codec import merge_difference, to_raw
+
+_log = logging.getLogger(__name__)
+ENGINES: Final = ("schedulingConditions", "claim")
+"""What of a gang's status the engine writes itself."""
+NO_STATUS: Final = PodGroupStatus()
+ZONE_LABEL: Final = "zone"
+TURN: Final = 200
+"""After so many objects the event loop has its turn."""
+
+
+class StandingWriting:
+    """The task that writes statuses.
+
+    Args:
+        client: Patches.
+        batch: The engine whose world is told of.
+        period_seconds: How long changes are gathered.
+        per_second: How many writes at most.
+    """
+
+    def __init__(
+        self, client: ApiClient, batch: BatchScheduler, *, period_seconds: float = 1.0, per_second: float = 200.0
+    ) -> None:
+        self._client, self._batch = client, batch
+        self._period, self._pause = period_seconds, 1.0 / per_second
+        self._seen = -1
+        self._written: dict[tuple[str, str], Raw] = {}
+        self.writes = 0
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await asyncio.sleep(self._period)
+            changes = self._batch.world.changes
+            if self._batch.is_synced and changes != self._seen:
+                self._seen = changes
+                await self.write_all()
+
+    async def write_all(self) -> None:
+        """One pass."""
+        await self._write_groups()
+        await self._write_queues()
+        await self._write_quotas()
+
+    async def _write_groups(self) -> None:
+        world, groups = self._batch.world, self._batch.feeding.groups
+        for number, (key, (kind, obj)) in enumerate(list(groups.items()), 1):
+            job = world.jobs.get(key)
+            if job is None:
+                continue
+            if isinstance(obj, PodGroup):
+                status = _raw(group_status(job, obj.status, world.now))
+                await self._put(kind, key, _without(_raw(obj.status), ENGINES), _without(status, ENGINES))
+            else:
+                await self._put_foreign(kind, obj, foreign_group_status(kind, group_status(job, NO_STATUS, world.now)))
+            if number % TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _write_queues(self) -> None:
+        world = self._batch.world
+        by_queue, entitlements = jobs_by_queue(world), entitlements_of(world)
+        statuses: dict[str, QueueStatus] = {}
+        ours = {queue.name: queue for queue in self._objects(QUEUES)}
+        for name, queue in list(world.tree.items()):
+            old = ours[name].status if name in ours else QueueStatus()
+            problems = self._batch.feeding.problems_of(f"Queue {name}")
+            statuses[name] = queue_status(world, queue, by_queue.get(name, ()), entitlements, old, problems)
+        for name, each in ours.items():
+            if name in statuses:
+                await self._put(QUEUES, name, _raw(each.status), _raw(statuses[name]))
+        await self._write_foreign_queues(statuses)
+        await self._write_lines(by_queue)
+
+    async def _write_foreign_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
+        tree, ledger = self._batch.world.tree, self._batch.world.ledger
+        for kinds, write in ((VOLCANO_QUEUES, volcano.queue_status), (KAI_QUEUES, kai.queue_status)):
+            for kind, raw in self._foreign(kinds):
+                if (name := raw["metadata"]["name"]) in statuses:
+                    await self._put_foreign(kind, raw, write(statuses[name]))
+        for kind, raw in self._foreign(CLUSTER_QUEUES):
+            if (name := raw["metadata"]["name"]) in statuses:
+                held = dict(ledger.vector(name, Column.HELD))
+                await self._put_foreign(kind, raw, kueue.cluster_queue_status(statuses[name], held, tree[name].spec))
+        for kind, raw in self._foreign(ELASTIC_QUOTAS):
+            name = _key(raw) if _key(raw) in statuses else raw["metadata"]["name"]
+            if name in statuses:
+                await self._put_foreign(kind, raw, elastic.quota_status(statuses[name], tree[name].spec))
+
+    async def _write_lines(self, by_queue: Mapping[str, list[Job]]) -> None:
+        world = self._batch.world
+        by_line: dict[str, list[Job]] = {}
+        for jobs in by_queue.values():
+            for job in jobs:
+                if job.line:
+                    by_line.setdefault(job.line, []).append(job)
+        for line in self._objects(JOB_QUEUES):
+            if line.key in world.job_queues:
+                status = job_queue_status(world, line.key, by_line.get(line.key, ()))
+                await self._put(JOB_QUEUES, line.key, _raw(line.status), _raw(status))
+        for kind, raw in self._foreign(LOCAL_QUEUES):
+            jobs = by_line.get(_key(raw), [])
+            waiting = sum(world.is_waiting(job) for job in jobs)
+            running = sum(job.is_running() for job in jobs)
+            await self._put_foreign(kind, raw, kueue.local_queue_status(waiting, running))
+
+    async def _write_quotas(self) -> None:
+        feeding, world = self._batch.feeding, self._batch.world
+        if not feeding.quotas:
+            return
+        names = {uid: task.key for uid, task in world.tasks.items()}
+        zones = {node.name: node.metadata.labels.get(ZONE_LABEL, "") for node in world.nodes()}
+        for key, quota in list(feeding.quotas.items()):
+            status = quota_status(feeding.slots_of(key), names, zones, quota.status, world.now)
+            await self._put(QUOTAS, key, _raw(quota.status), _raw(status))
+
+    def _objects(self, kind: Kind[Any]) -> tuple[Any, ...]:
+        informer = self._batch.feeding.queue_informers.get(kind.resource)
+        return tuple(informer.lister.list()) if informer is not None else ()
+
+    def _foreign(self, kinds: tuple[RawKind, ...]) -> Iterator[tuple[RawKind, Raw]]:
+        """All objects of a foreign kind, with the version that is watched."""
+        for resource in dict.fromkeys(kind.resource for kind in kinds):
+            watched = self._batch.feeding.queue_kinds.get(resource)
+            if watched is not None:
+                yield from ((watched, raw) for raw in self._objects(watched))
+
+    async def _put_foreign(self, kind: Kind[Any], raw: Raw, wanted: Raw) -> None:
+        """Of another system's status only the fields we have a word for are written."""
+        old = raw.get("status") or {}
+        await self._put(kind, _key(raw), {name: old[name] for name in wanted if name in old}, wanted)
+
+    async def _put(self, kind: Kind[Any], key: str, old: Raw, wanted: Raw) -> None:
+        """Write the difference, unless it was the last one written (the cache may not show it yet)."""
+        difference = merge_difference(old, wanted)
+        if not difference or self._written.get((kind.resource, key)) == wanted:
+            return
+        namespace, _, name = key.rpartition("/")
+        try:
+            await self._client.patch(kind, name, namespace, {"status": difference}, subresource="status")
+        except ApiError as error:
+            _log.info("status not written", extra={"object": key, "error": str(error)})
+            return
+        except Unreachable as error:
+            _log.info("status not written yet", extra={"object": key, "error": str(error)})
+            self._seen = -1
+            return
+        self.writes += 1
+        self._written[kind.resource, key] = wanted
+        await asyncio.sleep(self._pause)
+
+
+def _raw(status: Struct) -> Raw:
+    found: Raw = to_raw(status)
+    return found
+
+
+def _key(raw: Raw) -> str:
+    metadata = raw["metadata"]
+    namespace = metadata.get("namespace", "")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _without(raw: Raw, fields: tuple[str, ...]) -> Raw:
+    return {name: value for name, value in raw.items() if name not in fields}
