@@ -35,6 +35,9 @@ class LiveLister(ObjectLister):
         found = (each for each in self.list() if (each.metadata.namespace, each.name) == (namespace, name))
         return next(found, None)
 
+    def indexed(self, name, values):
+        return lambda value: [each for each in self.list() if value in values(each)]
+
 
 class LiveWorld(World):
     """A world whose objects change: `put` is what the watch shows; patches are what was written."""

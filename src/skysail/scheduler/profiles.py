@@ -108,6 +108,11 @@ class HandleLister(Lister[T]):
         """All objects, or those of one namespace."""
         return self._lister.list(namespace or "")
 
+    def indexed(self, name: str, values: Callable[[T], Iterable[str]]) -> Callable[[str], Sequence[T]]:
+        """How to find objects by the values that a function gives: the informer keeps an index of them."""
+        self._lister.indexer.add_indexes({name: values})
+        return lambda value: self._lister.by_index(name, value)
+
 
 class SchedulerHandle:
     """What plugins are lent (see `skysail.scheduler.framework.handle.Handle`)."""

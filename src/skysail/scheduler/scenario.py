@@ -5,7 +5,7 @@ Everything is in memory and nothing changes by itself.
 
 import gzip
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +55,14 @@ class ObjectLister(Lister[T]):
         if namespace is None or not self._objects:
             return self._objects
         return [each for each, place in zip(self._objects, self._namespaces, strict=True) if place == namespace]
+
+    def indexed(self, name: str, values: Callable[[T], Iterable[str]]) -> Callable[[str], Sequence[T]]:
+        """How to find objects by the values that a function gives."""
+        found: dict[str, list[T]] = {}
+        for each in self._objects:
+            for value in values(each):
+                found.setdefault(value, []).append(each)
+        return lambda value: found.get(value, ())
 
 
 class StillClock:

@@ -9,7 +9,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go, v
 dropped when somebody looks, not by an informer's handler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from skysail.api.meta import ApiObject
@@ -29,6 +29,10 @@ class Stored(Protocol[T_co]):
 
     def list(self, namespace: str | None = None) -> Sequence[T_co]:
         """All objects."""
+        ...
+
+    def indexed(self, name: str, values: Callable[[T_co], Iterable[str]]) -> Callable[[str], Sequence[T_co]]:
+        """How to find objects by the values that a function gives."""
         ...
 
 
@@ -54,8 +58,12 @@ class AssumeCache(Generic[T]):
 
     def list(self) -> Sequence[T]:
         """All objects, assumed or stored."""
-        stored = self._stored.list()
-        return stored if not self._assumed else [self._on_top(each) for each in stored]
+        return self._all_on_top(self._stored.list())
+
+    def indexed(self, name: str, values: Callable[[T], Iterable[str]]) -> Callable[[str], Sequence[T]]:
+        """How to find objects, assumed or stored, by the values that a function gives of the stored ones."""
+        find = self._stored.indexed(name, values)
+        return lambda value: self._all_on_top(find(value))
 
     def assume(self, obj: T) -> bool:
         """Take an object for what it will be; False when it has moved on, or is gone, and nothing is assumed."""
@@ -76,6 +84,9 @@ class AssumeCache(Generic[T]):
         """How many objects are assumed."""
         self._drop_stale()
         return len(self._assumed)
+
+    def _all_on_top(self, stored: Sequence[T]) -> Sequence[T]:
+        return stored if not self._assumed else [self._on_top(each) for each in stored]
 
     def _on_top(self, stored: T) -> T:
         assumed = self._assumed.get(_key(stored))

@@ -5,7 +5,7 @@ test as in `skysail explain`; the shell's parts (client, waiting pods, activate)
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from skysail.api.core import Pod
@@ -28,6 +28,17 @@ class Lister(Protocol[T_co]):
     def list(self, namespace: str | None = None) -> Sequence[T_co]:
         """All objects, or those of one namespace, in a repeatable order."""
         ...
+
+    def indexed(self, name: str, values: Callable[[T_co], Iterable[str]]) -> Callable[[str], Sequence[T_co]]:
+        """How to find objects by the values that a function gives. Ask when you are made.
+
+        Args:
+            name: Of the index; the same name always goes with the same function.
+            values: Gives the values under which an object is found.
+
+        Cost: Without an informer behind it, a walk over all objects at each look.
+        """
+        return lambda value: [each for each in self.list() if value in values(each)]
 
 
 class Nominations(Protocol):

@@ -8,8 +8,7 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits, v1.36.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +17,12 @@ from skysail.api.core import Pod, Volume
 from skysail.api.kinds import CSI_DRIVERS, CSI_NODES, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS
 from skysail.api.storage import CSINode, VolumeAttachment
 from skysail.api.volumes import pod_claims
-from skysail.scheduler.cache.matrices import IntColumn, Rows
+from skysail.scheduler.cache.matrices import IntColumn, RowIndex, Rows
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads
-from skysail.scheduler.framework.cycle_state import CycleState, StateKey
+from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.events import (
     CSI_NODE,
     PERSISTENT_VOLUME_CLAIM,
@@ -46,8 +45,10 @@ from skysail.scheduler.plugins.volume_events import after_claim_changed
 TOO_MANY = Status.unschedulable("node(s) exceed max volume count")
 _MANY = 1 << 40
 
-Attachments = Mapping[str, Sequence[VolumeAttachment]]
-ATTACHMENTS = StateKey[Attachments]("PreFilterNodeVolumeLimits")
+_ANY_CSI_NODE = CSINode()
+
+Brought = tuple[Status | Attached, Status | Attached]
+"""A pod's own volumes on nodes without a CSINode object and on nodes with one, or why they cannot be counted."""
 
 
 class NodeVolumeLimits:
@@ -62,6 +63,8 @@ class NodeVolumeLimits:
         self._drivers = handle.lister(CSI_DRIVERS)
         self._volumes = handle.lister(PERSISTENT_VOLUMES)
         self._attachments = handle.lister(VOLUME_ATTACHMENTS)
+        self._attached_to = self._attachments.indexed("node-name", _node_of)
+        self._limits: tuple[object, IntColumn] = (None, np.zeros(0, dtype=np.int64))
         self._scaling = handle.feature_gates["VolumeLimitScaling"]
 
     def idle(self, pod: PodInfo) -> bool:
@@ -70,58 +73,64 @@ class NodeVolumeLimits:
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods without a claim or a disk that a CSI driver took over."""
-        if not pod.spec.volumes or not _may_attach(pod):
-            return SKIP, ALL_NODES
-        by_node: dict[str, list[VolumeAttachment]] = {}
-        for each in self._attachments.list():
-            by_node.setdefault(each.spec.node_name, []).append(each)
-        state.write(ATTACHMENTS, by_node)
-        return SUCCESS, ALL_NODES
+        return (SUCCESS if pod.spec.volumes and _may_attach(pod) else SKIP), ALL_NODES
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Codes:
         """Refuse nodes where a driver's volumes would be too many."""
         index = index_of(rows)
-        check = _Check(self._brought(pod, None), pod, state.read(ATTACHMENTS), _bounds(table))
+        brought = (self._brought(pod, None), self._brought(pod, _ANY_CSI_NODE))
         codes = np.zeros(len(index), dtype=np.uint8)
         statuses: dict[Status, int] = {}
-        for place, row in enumerate(index):
-            info = table.infos[int(row)]
+        for place in self._suspects(brought, table, index):
+            info = table.infos[int(index[place])]
             if info is not None:
-                status = self._status(check, info, check.most[row] if row < table.size else _MANY)
+                status = self._status(brought, info)
                 if not status.is_success:
                     codes[place] = statuses.setdefault(status, len(statuses) + 1)
         return Codes(codes, tuple(statuses)) if statuses else ALL_PASS
 
-    def _status(self, check: "_Check", info: NodeInfo, most: int) -> Status:
+    def _suspects(self, brought: Brought, table: NodeTable, index: RowIndex) -> Iterable[int]:
+        """The places in `index` that must be looked at one by one."""
+        without, to_csi_node = brought
+        scratch = bool(len(index)) and int(index.max()) >= table.size
+        if self._scaling or scratch or isinstance(without, Status) or isinstance(to_csi_node, Status):
+            return range(len(index))
+        if not to_csi_node:
+            return ()
+        most = _bounds(table)[index] + len(to_csi_node)
+        if self._attachments.list():
+            most += np.fromiter((len(self._attached_to(table.names[row])) for row in index), np.int64, len(index))
+        return [int(place) for place in np.flatnonzero(most > self._least_limits(table)[index])]
+
+    def _least_limits(self, table: NodeTable) -> IntColumn:
+        """(size,) int64: the lowest limit of any driver of each row; very high where none is told."""
+        csi_nodes = tuple(self._csi_nodes.list())
+        key, limits = self._limits
+        if key != (id(table), table.node_log.end, csi_nodes):
+            limits = np.full(table.size, 2 * _MANY, dtype=np.int64)
+            for csi_node in csi_nodes:
+                row, told = table.rows.get(csi_node.name), _limits(csi_node)
+                if row is not None and told:
+                    limits[row] = min(told.values())
+            self._limits = ((id(table), table.node_log.end, csi_nodes), limits)
+        return limits
+
+    def _status(self, brought: Brought, info: NodeInfo) -> Status:
         csi_node = self._csi_nodes.get("", info.name)
-        if csi_node is None:
-            brought = check.brought
-        elif check.brought_to_csi_node is None:
-            brought = check.brought_to_csi_node = self._brought(check.pod, csi_node)
-        else:
-            brought = check.brought_to_csi_node
-        if isinstance(brought, Status):
-            return brought
-        if not brought:
-            return SUCCESS
-        attachments = check.attachments.get(info.name, ())
-        if not self._scaling:
-            limits = _limits(csi_node)
-            if not limits or most + len(attachments) + len(brought) <= min(limits.values()):
-                return SUCCESS
-        return self._check(brought, info, csi_node, attachments)
+        own = brought[0] if csi_node is None else brought[1]
+        if isinstance(own, Status):
+            return own
+        return self._check(own, info, csi_node) if own else SUCCESS
 
     def explain(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
         """The refusal, with each driver's limit."""
         info = table.info(row)
         csi_node = self._csi_nodes.get("", info.name)
-        brought = self._brought(pod, csi_node)
-        if isinstance(brought, Status) or not brought:
-            return brought if isinstance(brought, Status) else SUCCESS
-        status = self._check(brought, info, csi_node, state.read(ATTACHMENTS).get(info.name, ()))
-        if status != TOO_MANY:
+        brought = (self._brought(pod, None), self._brought(pod, _ANY_CSI_NODE))
+        status = self._status(brought, info)
+        if status != TOO_MANY or isinstance(brought[1], Status):
             return status
-        drivers = set(brought.values())
+        drivers = set(brought[1].values())
         limits = ", ".join(
             f"{name} takes {limit}" for name, limit in sorted(_limits(csi_node).items()) if name in drivers
         )
@@ -138,9 +147,7 @@ class NodeVolumeLimits:
             return Status.error(str(error))
         return found
 
-    def _check(
-        self, brought: Attached, node: NodeInfo, csi_node: CSINode | None, attachments: Sequence[VolumeAttachment]
-    ) -> Status:
+    def _check(self, brought: Attached, node: NodeInfo, csi_node: CSINode | None) -> Status:
         if self._scaling:
             for driver in brought.values():
                 if not self._is_installed(driver, csi_node):
@@ -156,7 +163,7 @@ class NodeVolumeLimits:
         except CountingError as error:
             return Status.error(str(error))
         added = Counter(driver for name, driver in brought.items() if name not in there)
-        for attachment in attachments:
+        for attachment in self._attached_to(node.name):
             self._add_attachment(attachment, there)
         count = Counter(there.values())
         over = any(count[driver] + number > limits[driver] for driver, number in added.items() if driver in limits)
@@ -186,6 +193,10 @@ class NodeVolumeLimits:
         )
 
 
+def _node_of(attachment: VolumeAttachment) -> Iterable[str]:
+    return (attachment.spec.node_name,)
+
+
 def _may_attach(pod: Pod) -> bool:
     """Whether a pod has volumes that count: claims, and in-tree disks that CSI drivers took over."""
     return any(True for _ in pod_claims(pod)) or any(migration_of(volume) is not None for volume in pod.spec.volumes)
@@ -199,22 +210,6 @@ def _limits(csi_node: CSINode | None) -> Mapping[str, int]:
         for driver in csi_node.spec.drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
-
-
-@dataclass(slots=True)
-class _Check:
-    """What one call of Filter looks at again and again.
-
-    Attributes:
-        brought: The pod's volumes, on nodes without a CSINode object.
-        brought_to_csi_node: The same on nodes with one; None until the first is met.
-    """
-
-    brought: Status | Attached
-    pod: Pod
-    attachments: Attachments
-    most: IntColumn
-    brought_to_csi_node: Status | Attached | None = None
 
 
 class _Bounds:

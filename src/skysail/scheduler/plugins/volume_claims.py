@@ -222,6 +222,7 @@ class ClaimReader:
         self, handle: Handle, claims: AssumeCache[PersistentVolumeClaim], volumes: AssumeCache[PersistentVolume]
     ) -> None:
         self._claims, self._volumes = claims, volumes
+        self._volumes_of_class = volumes.indexed("storage-class", _class_of)
         self._classes = handle.lister(STORAGE_CLASSES)
         self._csi_nodes = handle.lister(CSI_NODES)
         self._drivers = handle.lister(CSI_DRIVERS)
@@ -312,11 +313,7 @@ class ClaimReader:
     def _choices(self, claims: list[PersistentVolumeClaim]) -> list[Choice]:
         if not claims:
             return []
-        by_class: dict[str, list[PersistentVolume]] = {claim_class(claim): [] for claim in claims}
-        for volume in self._volumes.list():
-            of_class = by_class.get(volume_class(volume))
-            if of_class is not None:
-                of_class.append(volume)
+        by_class = {name: self._volumes_of_class(name) for name in map(claim_class, claims)}
         choices = []
         for claim in sorted(claims, key=storage_size):
             try:
@@ -344,6 +341,10 @@ class ClaimReader:
             and (limit := volume_limit(capacity)) is not None
             and limit >= wanted
         ]
+
+
+def _class_of(volume: PersistentVolume) -> tuple[str]:
+    return (volume_class(volume),)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:

@@ -157,6 +157,11 @@ def _hand_out(choices: Sequence[Choice], table: NodeTable, places: Places) -> np
         for volume in (choice.promised,) if choice.promised is not None else choice.free:
             number = numbers.setdefault(volume.metadata.name, len(numbers))
             rows = places.rows(volume)
+            if len(rows) <= 1 and not index:  # a volume of one node: most local ones, thousands of them
+                left -= _give(own, rows, number)
+                if left:
+                    continue
+                break
             rows = rows[own[rows] == _NOTHING]
             if index:
                 rows = rows[(given[:index, rows] != number).all(axis=0)]
@@ -165,6 +170,14 @@ def _hand_out(choices: Sequence[Choice], table: NodeTable, places: Places) -> np
             if not left:
                 break
     return given
+
+
+def _give(own: npt.NDArray[np.int64], rows: RowIndex, number: int) -> int:
+    """Give the volume of one place to its row, if that still lacks one; how many rows got it."""
+    if not len(rows) or own[rows[0]] != _NOTHING:
+        return 0
+    own[rows[0]] = number
+    return 1
 
 
 def _provision(source: Source, rows: Mask, failed: Mask, bits: Bits, table: NodeTable) -> None:
