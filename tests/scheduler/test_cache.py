@@ -146,7 +146,7 @@ def test_a_snapshot_takes_over_only_what_changed() -> None:
     before = snapshot.table.log.end
     cache.assume(pod("a"), "n3")
     cache.update_snapshot(snapshot)
-    assert snapshot.table.log.since(before) == [snapshot.table.rows["n3"]]
+    assert snapshot.table.log.since(before).tolist() == [snapshot.table.rows["n3"]]
 
 
 def test_two_pods_on_one_host_port_free_it_only_together() -> None:

@@ -8,7 +8,7 @@ Invariants:
 Units: `cpu` milli, everything else whole units.
 """
 
-from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -26,6 +26,21 @@ FIRST_RESOURCES = ("pods", "cpu", "memory", "ephemeral-storage")
 CPU, MEMORY = 1, 2
 
 
+IntBlock: TypeAlias = npt.NDArray[np.int64]
+
+
+class Matrix(IntEnum):
+    """Which amounts."""
+
+    ALLOCATABLE = 0
+    REQUESTED = 1
+    FREE = 2
+    NONZERO = 3
+
+
+_ALLOCATABLE, _REQUESTED, _FREE, _NONZERO = 0, 1, 2, 3  # plain integers: an index ten times an attempt
+
+
 class Amounts:
     """The matrices.
 
@@ -39,39 +54,49 @@ class Amounts:
 
     def __init__(self, capacity: int) -> None:
         self.lines: dict[str, int] = {name: line for line, name in enumerate(FIRST_RESOURCES)}
-        self.allocatable: IntMatrix = np.zeros((len(FIRST_RESOURCES), capacity), dtype=np.int64)
-        self.requested: IntMatrix = np.zeros_like(self.allocatable)
-        self.free: IntMatrix = np.zeros_like(self.allocatable)
-        self.nonzero: IntMatrix = np.zeros_like(self.allocatable)
         self._zero_lines: dict[tuple[int, ...], bool] = {}
-        self._offered: tuple[Rows, tuple[int, ...], IntMatrix] = (slice(0, 0), (), self.allocatable)
+        self._read: tuple[RowIndex, IntBlock] | None = None
+        self._replace(np.zeros((len(Matrix), len(FIRST_RESOURCES), capacity), dtype=np.int64))
+
+    def _replace(self, block: IntBlock) -> None:
+        self._block = block
+        self.allocatable: IntMatrix = block[Matrix.ALLOCATABLE]
+        self.requested: IntMatrix = block[Matrix.REQUESTED]
+        self.free: IntMatrix = block[Matrix.FREE]
+        self.nonzero: IntMatrix = block[Matrix.NONZERO]
+        self._changed()
 
     def line(self, resource: str) -> int:
         """The line of a resource; a resource nobody knows yet gets a line of zeros."""
         line = self.lines.get(resource)
         return line if line is not None else self._add(resource)
 
-    def gather(self, matrix: IntMatrix, lines: tuple[int, ...], rows: Rows) -> IntMatrix:
-        """(len(lines), n_rows) int64: a few lines of a matrix at some rows; a view where one is possible."""
-        adjoining = lines[-1] - lines[0] == len(lines) - 1
-        some = matrix[lines[0] : lines[-1] + 1] if adjoining else matrix[list(lines)]
-        found: IntMatrix = some[:, rows] if isinstance(rows, slice) else some.take(rows, axis=1)
-        return found
+    def gather(self, matrix: Matrix, lines: tuple[int, ...], rows: Rows) -> IntMatrix:
+        """(len(lines), n_rows) int64: a few lines of a matrix at some rows, not to be changed.
 
-    def offered(self, lines: tuple[int, ...], rows: Rows) -> IntMatrix:
-        """`gather` of what nodes offer, remembered from one plugin to the next; not to be changed."""
-        known_rows, known_lines, known = self._offered
-        if known_rows is rows and known_lines == lines:
-            return known
-        found = self.gather(self.allocatable, lines, rows)
-        self._offered = (rows, lines, found)
+        Plugins ask for the same few rows one after the other: all matrices are read there at once, and remembered
+        until anything changes.
+        """
+        if isinstance(rows, slice):
+            block = self._block[:, :, rows]
+        elif self._read is not None and self._read[0] is rows:
+            block = self._read[1]
+        else:
+            block = self._block.take(rows, axis=2)
+            self._read = (rows, block)
+        first, last = lines[0], lines[-1]
+        if last - first == len(lines) - 1:
+            adjoining: IntMatrix = block[matrix, first : last + 1]
+            return adjoining
+        found: IntMatrix = block[matrix, list(lines)]
         return found
 
     def has_zero(self, lines: tuple[int, ...], size: int) -> bool:
         """Whether some row below `size` offers nothing of a resource; where none does, a division needs no guard."""
         known = self._zero_lines.get(lines)
         if known is None:
-            known = self._zero_lines[lines] = bool((self.gather(self.allocatable, lines, slice(0, size)) == 0).any())
+            offered = self.gather(Matrix.ALLOCATABLE, lines, slice(0, size))
+            known = self._zero_lines[lines] = bool((offered == 0).any())
         return known
 
     def write_node(self, row: int, node: NodeInfo) -> None:
@@ -86,56 +111,48 @@ class Amounts:
 
     def write_use(self, row: int, node: NodeInfo) -> None:
         """The pods of this row changed."""
-        lines, requested = self.lines, self.requested
+        self._read = None
+        lines, column = self.lines, self._block[:, :, row]
+        requested = column[_REQUESTED]
         for resource, amount in node.requested.items():
             line = lines.get(resource)
             if line is None:
                 line = self._add(resource)
-                requested = self.requested
-            requested[line, row] = amount
-        requested[0, row] = len(node.pods)
-        use = requested[:, row]
-        self.free[:, row] = self.allocatable[:, row] - use
-        nonzero = self.nonzero
-        nonzero[:, row] = use
-        nonzero[CPU, row] = node.nonzero_cpu
-        nonzero[MEMORY, row] = node.nonzero_memory
+                column = self._block[:, :, row]
+                requested = column[_REQUESTED]
+            requested[line] = amount
+        requested[0] = len(node.pods)
+        np.subtract(column[_ALLOCATABLE], requested, out=column[_FREE])
+        nonzero = column[_NONZERO]
+        nonzero[:] = requested
+        nonzero[CPU] = node.nonzero_cpu
+        nonzero[MEMORY] = node.nonzero_memory
 
     def copy_node(self, source: int, target: int) -> None:
         """Make a scratch row offer what a live one does; its use is yet to be written."""
+        self._read = None
         self.allocatable[:, target] = self.allocatable[:, source]
         self.requested[:, target] = 0
         self.nonzero[:, target] = 0
 
     def clear(self, row: int) -> None:
         """The row is dead."""
-        for matrix in self._matrices():
-            matrix[:, row] = 0
+        self._block[:, :, row] = 0
         self.allocatable[:, row] = 1
         self._changed()
 
     def resize(self, capacity: int) -> None:
         """Make room for more rows."""
-        self._replace([_wider(matrix, capacity) for matrix in self._matrices()])
+        kinds, resources, before = self._block.shape
+        wider = np.zeros((kinds, resources, capacity), dtype=np.int64)
+        wider[:, :, :before] = self._block
+        self._replace(wider)
 
     def _add(self, resource: str) -> int:
         line = self.lines[resource] = len(self.lines)
-        self._replace([np.pad(matrix, ((0, 1), (0, 0))) for matrix in self._matrices()])
+        self._replace(np.pad(self._block, ((0, 0), (0, 1), (0, 0))))
         return line
-
-    def _matrices(self) -> Iterator[IntMatrix]:
-        return iter((self.allocatable, self.requested, self.free, self.nonzero))
-
-    def _replace(self, matrices: Sequence[IntMatrix]) -> None:
-        self.allocatable, self.requested, self.free, self.nonzero = matrices
-        self._changed()
 
     def _changed(self) -> None:
         self._zero_lines.clear()
-        self._offered = (slice(0, 0), (), self.allocatable)
-
-
-def _wider(matrix: IntMatrix, capacity: int) -> IntMatrix:
-    wider = np.zeros((len(matrix), capacity), dtype=np.int64)
-    wider[:, : matrix.shape[1]] = matrix
-    return wider
+        self._read = None

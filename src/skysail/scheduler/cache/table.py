@@ -48,34 +48,37 @@ MAX_DERIVED = 512
 
 
 class ChangeLog:
-    """Rows in the order they changed, with positions that stay valid while the log is trimmed at its front."""
+    """Rows in the order they changed, with positions that stay valid while the log is trimmed at its front.
 
-    __slots__ = ("_limit", "_rows", "start")
+    Attributes:
+        start: The position of the oldest entry kept.
+        end: The position after the newest entry: what a reader who is up to date remembers.
+    """
+
+    __slots__ = ("_limit", "_rows", "end", "start")
 
     def __init__(self, limit: int = 1 << 16) -> None:
-        self._rows: list[int] = []
+        self._rows: RowIndex = np.empty(limit, dtype=np.intp)
         self._limit = limit
-        self.start = 0
-        """The position of the oldest entry kept."""
-
-    @property
-    def end(self) -> int:
-        """The position after the newest entry: what a reader who is up to date remembers."""
-        return self.start + len(self._rows)
+        self.start = self.end = 0
 
     def append(self, row: int) -> None:
         """Note a change."""
-        self._rows.append(row)
-        if len(self._rows) > self._limit:
-            half = self._limit // 2
-            del self._rows[:half]
-            self.start += half
+        place = self.end - self.start
+        if place == self._limit:
+            kept = self._limit // 2
+            rows: RowIndex = np.empty(self._limit, dtype=np.intp)  # what readers hold of the old one stays as it is
+            rows[:kept] = self._rows[-kept:]
+            self._rows, place = rows, kept
+            self.start = self.end - kept
+        self._rows[place] = row
+        self.end += 1
 
-    def since(self, position: int) -> list[int] | None:
+    def since(self, position: int) -> RowIndex | None:
         """Rows changed since a position, repeats included; None when the log no longer reaches back that far."""
         if position < self.start:
             return None
-        return self._rows[position - self.start :]
+        return self._rows[position - self.start : self.end - self.start]
 
 
 class NodeTable:
@@ -135,11 +138,9 @@ class NodeTable:
         if start == position and end == self.log.end:
             return rows
         found = self.log.since(position)
-        if found is None:
-            return None
-        rows = np.array(found, dtype=np.intp)
-        self._changed_rows = (position, self.log.end, rows)
-        return rows
+        if found is not None:
+            self._changed_rows = (position, self.log.end, found)
+        return found
 
     def info(self, row: int) -> NodeInfo:
         """The account of a live row, or of a scratch row."""
@@ -310,9 +311,11 @@ class NodeTable:
     def _write_use(self, row: int, info: NodeInfo) -> None:
         self.amounts.write_use(row, info)
         self.generation[row] = info.generation
-        _mark(self.rows_with_ports, row, bool(info.used_ports))
-        _mark(self.rows_with_affinity, row, bool(info.pods_with_affinity))
-        _mark(self.rows_with_anti_affinity, row, bool(info.pods_with_required_anti_affinity))
+        if info.used_ports or self.rows_with_ports:
+            _mark(self.rows_with_ports, row, bool(info.used_ports))
+        if info.pods_with_affinity or self.rows_with_affinity:
+            _mark(self.rows_with_affinity, row, bool(info.pods_with_affinity))
+            _mark(self.rows_with_anti_affinity, row, bool(info.pods_with_required_anti_affinity))
 
     def _intern_taints(self, taints: tuple[Taint, ...]) -> int:
         bare = tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in taints)

@@ -52,7 +52,7 @@ class Changes:
             self.rows = self.node_rows = table.all_rows
         else:
             self.rows = changed
-            self.node_rows = np.array(nodes, dtype=np.intp) if nodes else None
+            self.node_rows = nodes if len(nodes) else None
         self._position, self._node_position = table.log.end, table.node_log.end
         self._capacity = table.capacity
         return True

@@ -133,7 +133,7 @@ class Framework:
         Raises:
             PluginFailed: A plugin raised.
         """
-        steps = (*self.pre_filter, *self.pre_score)
+        steps: tuple[PreFilterStep | PreScoreStep, ...] = (*self.pre_filter, *self.pre_score)
         return frozenset(step.name for step in steps if contained(step.name, "reading a pod", step.idle, pod))
 
     # -- before the queue ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.core import Pod
-from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, RowIndex, Rows
+from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, Matrix, RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import MAX_NODE_SCORE, Reads, ScoreArray, zero_scores
@@ -21,7 +21,7 @@ from skysail.scheduler.plugins.args import NodeResourcesBalancedAllocationArgs
 from skysail.scheduler.plugins.resource_scoring import counted_resources
 
 Fractions = npt.NDArray[np.float64]
-HALF = MAX_NODE_SCORE // 2
+MARGIN = 3 * MAX_NODE_SCORE // 2
 FEW = 8
 
 
@@ -85,9 +85,8 @@ class NodeResourcesBalancedAllocation:
         if isinstance(rows, slice) or not len(rows) or rows[0] < table.size:
             after += wanted.margin.refreshed(table)[rows]
         else:  # scratch rows are in nobody's memory
-            after += HALF - balance(table, rows, wanted.lines, None)
+            after += MARGIN - balance(table, rows, wanted.lines, None)
         after >>= 1
-        after += HALF
         return after
 
 
@@ -103,19 +102,20 @@ def balance(table: NodeTable, rows: Rows, lines: tuple[int, ...], needs: IntMatr
     amounts = table.amounts
     if not lines:
         return zero_scores(rows) + MAX_NODE_SCORE
-    requested = amounts.gather(amounts.requested, lines, rows)
+    requested = amounts.gather(Matrix.REQUESTED, lines, rows)
     if needs is not None:
         requested = requested + needs
-    offered = amounts.offered(lines, rows)
+    offered = amounts.gather(Matrix.ALLOCATABLE, lines, rows)
     if len(lines) == 2 and not amounts.has_zero(lines, table.size):
-        shares = requested / offered
+        shares: Fractions = requested / offered
         np.minimum(shares, 1.0, out=shares)
-        deviation: Fractions = shares[0] - shares[1]
+        deviation: Fractions = shares[0]
+        deviation -= shares[1]
         np.abs(deviation, out=deviation)
-        deviation *= 0.5
+        deviation *= -0.5
     else:
-        deviation = _deviation(requested, offered)
-    np.subtract(1, deviation, out=deviation)
+        deviation = -_deviation(requested, offered)
+    deviation += 1.0
     deviation *= MAX_NODE_SCORE
     score: ScoreArray = deviation.astype(np.int64)
     return score
@@ -147,7 +147,10 @@ def _half_difference(shares: Fractions, counts: npt.NDArray[np.bool_]) -> Fracti
 
 
 class MarginNow:
-    """50 minus the balance of each node at the moment: the same for every pod, so kept beside the table."""
+    """150 minus the balance of each node at the moment: the same for every pod, so kept beside the table.
+
+    The score is 50 + (50 + balance with the pod - balance now) / 2, which is (balance with the pod + this) / 2.
+    """
 
     __slots__ = ("_lines", "_position", "_values")
 
@@ -164,23 +167,22 @@ class MarginNow:
         changed = table.log.since(self._position)
         if changed is None or len(changed) > table.size // 4 or len(self._values) != table.capacity:
             self._values = np.zeros(table.capacity, dtype=np.int64)
-            self._values[: table.size] = HALF - balance(table, table.all_rows, self._lines, None)
+            self._values[: table.size] = MARGIN - balance(table, table.all_rows, self._lines, None)
         elif len(changed) <= FEW and len(self._lines) == 2:
-            for row in changed:
-                self._values[row] = HALF - _balance_of(table, row, *self._lines)
+            for row in changed.tolist():
+                self._values[row] = MARGIN - _balance_of(table, row, *self._lines)
         else:
-            rows = np.array(changed, dtype=np.intp)
-            self._values[rows] = HALF - balance(table, rows, self._lines, None)
+            self._values[changed] = MARGIN - balance(table, changed, self._lines, None)
         self._position = end
         return self._values
 
 
 def _balance_of(table: NodeTable, row: int, first: int, second: int) -> int:
     """`balance` of one row and two resources, number by number: for a handful of rows quicker than arrays."""
-    requested, allocatable = table.amounts.requested, table.amounts.allocatable
-    one, two = int(allocatable[first, row]), int(allocatable[second, row])
+    requested, allocatable = table.amounts.requested.item, table.amounts.allocatable.item
+    one, two = allocatable(first, row), allocatable(second, row)
     if not one or not two:
         return MAX_NODE_SCORE
-    share = min(float(requested[first, row]) / float(one), 1.0)
-    other = min(float(requested[second, row]) / float(two), 1.0)
-    return int((1 - abs(share - other) * 0.5) * MAX_NODE_SCORE)
+    share, other = float(requested(first, row)) / float(one), float(requested(second, row)) / float(two)
+    difference = (share if share < 1.0 else 1.0) - (other if other < 1.0 else 1.0)
+    return int((1 - abs(difference) * 0.5) * MAX_NODE_SCORE)

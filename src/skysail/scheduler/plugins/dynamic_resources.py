@@ -111,6 +111,10 @@ class DynamicResources:
             return str(error)
         return ""
 
+    def idle(self, pod: PodInfo) -> bool:
+        """Whether the pod asks for no devices in any way."""
+        return not pod.pod.spec.resource_claims and not _extended(pod)
+
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods without claims; refuse those whose claims fit nowhere."""
         state.write(STATE, NO_CLAIMS)
@@ -390,7 +394,7 @@ class DynamicResources:
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Write allocations and reservations, and wait until the devices are prepared."""
-        return await self._writer.bind(pod, node_name, state.read(STATE))
+        return await self._writer.bind(pod, node_name, state.get(STATE) or NO_CLAIMS)
 
     async def run_beside(self) -> None:
         """Write what is to be undone, beside the cycle."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from skysail.api.core import Pod
+from skysail.api.core import Container, Pod
 from skysail.api.node import Node
 from skysail.scheduler.cache.matrices import Rows
 from skysail.scheduler.cache.pod_info import PodInfo
@@ -76,14 +76,19 @@ class NodeDeclaredFeatures:
 
 def needed_features(pod: Pod) -> frozenset[str]:
     """Features that a node must declare to run the pod."""
-    needed = set()
+    needed = _NONE
     spec = pod.spec
     if spec.host_network and spec.host_users is False:
-        needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
-    for container in (*spec.containers, *spec.init_containers):
-        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules):
-            needed.add(RESTART_ALL_CONTAINERS)
-    return frozenset(needed) if needed else _NONE
+        needed |= {USER_NAMESPACES_ON_HOST_NETWORK}
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers:
+            if container.restart_policy_rules and _restarts_all(container):
+                needed |= {RESTART_ALL_CONTAINERS}
+    return needed
+
+
+def _restarts_all(container: Container) -> bool:
+    return any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules)
 
 
 _NONE: frozenset[str] = frozenset()

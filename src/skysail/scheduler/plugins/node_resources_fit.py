@@ -13,7 +13,7 @@ import numpy.typing as npt
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.resources import PodResources, is_accounted, is_extended_resource, pod_requests, resource_amounts
-from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, RowIndex, Rows
+from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, Matrix, RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
@@ -112,7 +112,7 @@ class NodeResourcesFit:
         request = state.read(FIT)
         needs = request.needs
         if not isinstance(rows, slice):
-            free = table.amounts.gather(table.amounts.free, request.lines, rows)
+            free = table.amounts.gather(Matrix.FREE, request.lines, rows)
             if not np.count_nonzero(free < request.amounts):
                 return ALL_PASS
         pattern: npt.NDArray[np.int64] | None = None
@@ -193,8 +193,10 @@ class NodeResourcesFit:
         amounts, lines = table.amounts, scoring.lines
         if not lines:
             return zero_scores(rows)
-        requested = amounts.gather(amounts.nonzero, lines, rows) + scoring.needs
-        return scoring.scorer(requested, amounts.offered(lines, rows), amounts.has_zero(lines, table.size))
+        requested = amounts.gather(Matrix.NONZERO, lines, rows) + scoring.needs
+        return scoring.scorer(
+            requested, amounts.gather(Matrix.ALLOCATABLE, lines, rows), amounts.has_zero(lines, table.size)
+        )
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that free room, nodes that come or grow."""
