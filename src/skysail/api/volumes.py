@@ -185,21 +185,24 @@ def candidates(
         ValueError: The claim's selector cannot be read.
     """
     size, name, selector = storage_size(claim), claim_class(claim), None
+    wanted = frozenset(claim.spec.access_modes)
     if claim.spec.selector is not None:
         selector = Selector.from_label_selector(claim.spec.selector)
     free: list[tuple[Quantity, PersistentVolume]] = []
     for volume in volumes:
+        ref = volume.spec.claim_ref
+        if ref is not None and not is_bound_to(volume, claim):
+            continue
         capacity = storage_capacity(volume)
         if capacity < size or not _is_of_kind(volume, claim):
             continue
-        if volume.spec.claim_ref is not None:
-            if is_bound_to(volume, claim):
-                return volume, []
-        elif (
+        if ref is not None:
+            return volume, []
+        if (
             volume.status.phase == AVAILABLE
             and (selector is None or selector.matches(volume.metadata.labels))
             and volume_class(volume) == name
-            and (not modes or set(claim.spec.access_modes).issubset(volume.spec.access_modes))
+            and (not modes or wanted.issubset(volume.spec.access_modes))
         ):
             free.append((capacity, volume))
     free.sort(key=lambda each: each[0])

@@ -12,7 +12,7 @@ Read `ClaimReader.sort` and `PodClaims.find`. The table form, `skysail.scheduler
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, v1.36.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final
@@ -222,7 +222,7 @@ class ClaimReader:
         self, handle: Handle, claims: AssumeCache[PersistentVolumeClaim], volumes: AssumeCache[PersistentVolume]
     ) -> None:
         self._claims, self._volumes = claims, volumes
-        self._volumes_of_class = volumes.indexed("storage-class", _class_of)
+        self._find_volumes = volumes.indexed("claim-or-class", _claim_or_class)
         self._classes = handle.lister(STORAGE_CLASSES)
         self._csi_nodes = handle.lister(CSI_NODES)
         self._drivers = handle.lister(CSI_DRIVERS)
@@ -313,14 +313,20 @@ class ClaimReader:
     def _choices(self, claims: list[PersistentVolumeClaim]) -> list[Choice]:
         if not claims:
             return []
-        by_class = {name: self._volumes_of_class(name) for name in map(claim_class, claims)}
+        by_class = {name: self._find_volumes(f"class/{name}") for name in map(claim_class, claims)}
         choices = []
         for claim in sorted(claims, key=storage_size):
             try:
-                choices.append(Choice(claim, *candidates(claim, by_class[claim_class(claim)])))
+                choices.append(
+                    Choice(claim, *candidates(claim, (*self._promised(claim), *by_class[claim_class(claim)])))
+                )
             except ValueError as error:
                 raise VolumeError(f"error creating internal label selector for claim: {claim.key}: {error}") from error
         return choices
+
+    def _promised(self, claim: PersistentVolumeClaim) -> Iterable[PersistentVolume]:
+        name = claim_class(claim)
+        return (each for each in self._find_volumes(f"claim/{claim.key}") if volume_class(each) == name)
 
     def _source(self, claim: PersistentVolumeClaim) -> Source:
         storage_class = self._classes.get("", claim_class(claim))
@@ -343,8 +349,10 @@ class ClaimReader:
         ]
 
 
-def _class_of(volume: PersistentVolume) -> tuple[str]:
-    return (volume_class(volume),)
+def _claim_or_class(volume: PersistentVolume) -> Iterable[str]:
+    """The claim a volume names; the class of one that is free."""
+    ref = volume.spec.claim_ref
+    return (f"claim/{ref.namespace}/{ref.name}" if ref is not None else f"class/{volume_class(volume)}",)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
