@@ -1,0 +1,158 @@
+"""Pod templates keep every field, and are told apart by what they mean."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from skysail.api.kinds import DEPLOYMENTS
+from skysail.controllers.templates import safe_encode, template_hash, templates_equal
+
+RICH: dict[str, Any] = {
+    "metadata": {"labels": {"app": "web"}, "annotations": {"note": "äöü"}},
+    "spec": {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 7,
+        "dnsPolicy": "None",
+        "dnsConfig": {"nameservers": ["10.0.0.10"], "options": [{"name": "ndots", "value": "2"}]},
+        "hostAliases": [{"ip": "10.1.1.1", "hostnames": ["db.local"]}],
+        "securityContext": {
+            "runAsUser": 1000,
+            "fsGroup": 2000,
+            "sysctls": [{"name": "net.core.somaxconn", "value": "9"}],
+        },
+        "readinessGates": [{"conditionType": "example.com/ready"}],
+        "shareProcessNamespace": True,
+        "setHostnameAsFQDN": True,
+        "enableServiceLinks": False,
+        "schedulerName": "default-scheduler",
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+                "matchLabelKeys": ["pod-template-hash"],
+            }
+        ],
+        "volumes": [
+            {"name": "a", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+            {
+                "name": "b",
+                "projected": {"defaultMode": 420, "sources": [{"configMap": {"name": "c", "optional": True}}]},
+            },
+            {"name": "c", "csi": {"driver": "example.com", "volumeAttributes": {"k": "v"}}},
+            {"name": "d", "persistentVolumeClaim": {"claimName": "d"}},
+        ],
+        "initContainers": [
+            {
+                "name": "init",
+                "image": "i",
+                "restartPolicy": "Always",
+                "imagePullPolicy": "Always",
+                "terminationMessagePath": "/dev/x",
+                "terminationMessagePolicy": "File",
+                "resources": {},
+            },
+        ],
+        "containers": [
+            {
+                "name": "main",
+                "image": "web:1",
+                "command": ["run"],
+                "env": [{"name": "POD", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}],
+                "envFrom": [{"prefix": "P_", "secretRef": {"name": "s", "optional": True}}],
+                "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
+                "livenessProbe": {
+                    "grpc": {"port": 9, "service": "x"},
+                    "periodSeconds": 5,
+                    "timeoutSeconds": 1,
+                    "successThreshold": 1,
+                    "failureThreshold": 4,
+                },
+                "ports": [{"containerPort": 80, "protocol": "TCP", "name": "http"}],
+                "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}],
+                "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}},
+                "securityContext": {"capabilities": {"add": ["NET_ADMIN"], "drop": ["ALL"]}},
+                "stdin": True,
+                "terminationMessagePath": "/dev/termination-log",
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "imagePullPolicy": "IfNotPresent",
+                "volumeDevices": [{"name": "d", "devicePath": "/dev/d"}],
+                "volumeMounts": [{"name": "a", "mountPath": "/a", "subPathExpr": "$(POD)", "readOnly": True}],
+                "workingDir": "/w",
+            }
+        ],
+    },
+}
+
+
+def contains(whole: Any, part: Any, path: str = "") -> None:
+    """Fail at the first place where something of `part` is not in `whole`."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            assert key in whole, f"{path}.{key} is lost"
+            contains(whole[key], value, f"{path}.{key}")
+    elif isinstance(part, list):
+        assert len(whole) >= len(part), path
+        for number, value in enumerate(part):
+            contains(whole[number], value, f"{path}[{number}]")
+    else:
+        assert whole == part, path
+
+
+async def test_every_field_of_a_template_arrives_in_the_pod(cluster):
+    await cluster.start_controllers("deployment-controller", "replicaset-controller")
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": RICH},
+    }
+    await cluster.client.create(DEPLOYMENTS, body, "default")
+    await cluster.settle()
+    [pod] = msgspec.json.decode(await cluster.client.read_path("/api/v1/namespaces/default/pods"))["items"]
+    contains(pod, RICH)
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ({"spec": {"containers": []}}, {"spec": {}}, True),
+        ({"spec": {"nodeSelector": {}}}, {"spec": {}}, True),
+        ({"spec": {"securityContext": {}}}, {"spec": {}}, False),
+        ({"metadata": {"creationTimestamp": None}, "spec": {}}, {"spec": {}}, True),
+        ({"metadata": {"labels": {"pod-template-hash": "x"}}}, {}, True),
+        ({"metadata": {"labels": {"a": "1", "pod-template-hash": "x"}}}, {"metadata": {"labels": {"a": "1"}}}, True),
+        ({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"a": "2"}}}, False),
+        (
+            {"spec": {"containers": [{"resources": {"limits": {"cpu": "1000m"}}}]}},
+            {"spec": {"containers": [{"resources": {"limits": {"cpu": 1}}}]}},
+            True,
+        ),
+        ({"spec": {"overhead": {"cpu": "1"}}}, {"spec": {"overhead": {"cpu": "2"}}}, False),
+        (
+            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
+            {"spec": {"containers": [{"name": "b"}, {"name": "a"}]}},
+            False,
+        ),
+        ({"spec": {"hostNetwork": False}}, {"spec": {}}, False),
+    ],
+)
+def test_templates_are_the_same_when_they_make_the_same_pods(left: Any, right: Any, same: bool) -> None:
+    assert templates_equal(raw(left), raw(right)) is same
+    assert (template_hash(raw(left)) == template_hash(raw(right))) is same
+
+
+def test_a_hash_is_short_safe_and_different_after_a_collision() -> None:
+    template = raw(RICH)
+    hashes = {template_hash(template, count) for count in (None, 0, 1, 2)}
+    assert len(hashes) >= 3
+    for each in hashes:
+        assert 1 <= len(each) <= 10
+        assert set(each) <= set("bcdfghjklmnpqrstvwxz2456789")
+    assert safe_encode("0123456789") == "456789bcdf"
