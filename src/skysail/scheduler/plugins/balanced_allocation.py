@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.core import Pod
-from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, Matrix, RowIndex, Rows
+from skysail.scheduler.cache.matrices import FIRST_RESOURCES, IntColumn, IntMatrix, Matrix, RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import MAX_NODE_SCORE, Reads, ScoreArray, zero_scores
@@ -18,6 +18,8 @@ from skysail.scheduler.framework.cycle_state import CycleState, StateKey
 from skysail.scheduler.framework.handle import Handle
 from skysail.scheduler.framework.status import SKIP, SUCCESS, Status
 from skysail.scheduler.plugins.args import NodeResourcesBalancedAllocationArgs
+from skysail.scheduler.plugins.device_account import device_account
+from skysail.scheduler.plugins.device_amounts import DeviceAmounts, amounts_of, device_signature
 from skysail.scheduler.plugins.resource_scoring import counted_resources
 
 Fractions = npt.NDArray[np.float64]
@@ -33,11 +35,13 @@ class BalanceNeeds:
         lines: Of the counted resources, in the table's matrices; lines never move.
         needs: (n_resources, 1) int64, what the pod adds to each.
         margin: What the nodes' balance at the moment leaves.
+        devices: What devices add; None when they stand for none of the resources.
     """
 
     lines: tuple[int, ...]
     needs: IntMatrix
     margin: "MarginNow"
+    devices: DeviceAmounts | None = None
 
 
 NEEDS = StateKey[BalanceNeeds]("PreScoreNodeResourcesBalancedAllocation")
@@ -58,10 +62,15 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._resources = args.resources
+        self._names = frozenset(resource.name for resource in args.resources)
+        self._plain = self._names.issubset(FIRST_RESOURCES)
+        self._devices = device_account(handle)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests."""
-        return pod.request_key
+        if self._plain:
+            return pod.request_key
+        return pod.request_key, device_signature(self._devices, pod.requests, self._names)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Status:
         """Skip pods that ask for none of the resources: they would crowd one node."""
@@ -73,14 +82,20 @@ class NodeResourcesBalancedAllocation:
         lines = tuple(table.amounts.line(self._resources[index].name) for index in counted)
         counted_needs = np.array([needs[index] for index in counted], dtype=np.int64)[:, None]
         margin = table.remember(("balance", lines), lambda: MarginNow(lines))
-        state.write(NEEDS, BalanceNeeds(lines, counted_needs, margin))
+        devices = amounts_of(self._devices, [self._resources[index].name for index in counted])
+        state.write(NEEDS, BalanceNeeds(lines, counted_needs, margin, devices))
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
         """0..100."""
         wanted = state.read(NEEDS)
-        after = balance(table, rows, wanted.lines, wanted.needs)
+        devices = wanted.devices
+        after = balance(table, rows, wanted.lines, wanted.needs, devices)
         if not self.compares:
+            return after
+        if devices is not None:
+            after += MARGIN - balance(table, rows, wanted.lines, None, devices)
+            after >>= 1
             return after
         if isinstance(rows, slice) or not len(rows) or rows[0] < table.size:
             after += wanted.margin.refreshed(table)[rows]
@@ -90,7 +105,13 @@ class NodeResourcesBalancedAllocation:
         return after
 
 
-def balance(table: NodeTable, rows: Rows, lines: tuple[int, ...], needs: IntMatrix | None) -> ScoreArray:
+def balance(
+    table: NodeTable,
+    rows: Rows,
+    lines: tuple[int, ...],
+    needs: IntMatrix | None,
+    devices: DeviceAmounts | None = None,
+) -> ScoreArray:
     """(n_rows,) int64: (1 - standard deviation of the used shares) x 100.
 
     Args:
@@ -98,6 +119,7 @@ def balance(table: NodeTable, rows: Rows, lines: tuple[int, ...], needs: IntMatr
         rows: Which.
         lines: Whose shares: the resources' lines in the table's matrices.
         needs: (n_resources, 1) int64, what a pod would add; None is nothing.
+        devices: What devices add.
     """
     amounts = table.amounts
     if not lines:
@@ -106,6 +128,8 @@ def balance(table: NodeTable, rows: Rows, lines: tuple[int, ...], needs: IntMatr
     if needs is not None:
         requested = requested + needs
     offered = amounts.gather(Matrix.ALLOCATABLE, lines, rows)
+    if devices is not None:
+        requested, offered = devices.added(table, rows, requested, offered, needs)
     if len(lines) == 2 and not amounts.has_zero(lines, table.size):
         shares: Fractions = requested / offered
         np.minimum(shares, 1.0, out=shares)

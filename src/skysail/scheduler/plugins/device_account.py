@@ -72,6 +72,7 @@ class DeviceAccount:
         self._pools: dict[str, tuple[Node, list[Pool]]] = {}
         self._listed_classes: Sequence[DeviceClass] = ()
         self._by_resource: Mapping[str, DeviceClass] = {}
+        self._changes = 0
 
     # -- claims -----------------------------------------------------------------------------------------------------
 
@@ -127,11 +128,19 @@ class DeviceAccount:
         counted, consumable = self._counted, self.features.consumable_capacity
         for uid in [uid for uid, allocation in counted.items() if now.get(uid) is not allocation]:
             self._taken.remove(counted.pop(uid), consumable)
+            self._changes += 1
         for uid, allocation in now.items():
             if uid not in counted:
                 self._taken.add(allocation, consumable)
                 counted[uid] = allocation
+                self._changes += 1
         return self._taken
+
+    def version(self) -> int:
+        """Moves whenever a device is allocated or given back, or a slice changes."""
+        self.refresh_slices()
+        self.taken()
+        return self._changes
 
     def pools(self, node: Node) -> list[Pool]:
         """What a node can reach; remembered until the node or a slice changes.
@@ -152,6 +161,7 @@ class DeviceAccount:
         if slices != self._index.slices:
             self._index = SliceIndex(slices)
             self._pools.clear()
+            self._changes += 1
 
     # -- extended resources -----------------------------------------------------------------------------------------
 

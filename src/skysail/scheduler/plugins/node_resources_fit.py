@@ -12,17 +12,29 @@ import numpy.typing as npt
 
 from skysail.api.core import Pod
 from skysail.api.node import Node
+from skysail.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from skysail.api.resources import PodResources, is_accounted, is_extended_resource, pod_requests, resource_amounts
-from skysail.scheduler.cache.matrices import IntColumn, IntMatrix, Matrix, RowIndex, Rows
+from skysail.scheduler.cache.matrices import FIRST_RESOURCES, IntColumn, IntMatrix, Matrix, RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import ALL_PASS, Codes, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
-from skysail.scheduler.framework.events import NODE, POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from skysail.scheduler.framework.events import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    HintFunction,
+    QueueingHint,
+)
 from skysail.scheduler.framework.handle import Handle
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.plugins.args import NodeResourcesFitArgs
+from skysail.scheduler.plugins.device_account import device_account
+from skysail.scheduler.plugins.device_amounts import DeviceAmounts, amounts_of, backed_resources, device_signature
 from skysail.scheduler.plugins.resource_scoring import Scorer, counted_resources, make_scorer
 
 TOO_MANY_PODS = "Too many pods"
@@ -40,11 +52,13 @@ class FitRequest:
             then scalar resources by name; `pods` comes first and is always 1.
         amounts: (n_needs, 1) int64, the amounts alone.
         lines: Where each resource stands in the table's matrices; lines never move.
+        backed: Places of resources that devices stand for: not looked at on nodes that do not offer them.
     """
 
     needs: tuple[Need, ...]
     amounts: IntMatrix
     lines: tuple[int, ...]
+    backed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +69,13 @@ class FitScoring:
         lines: Of the counted resources, in the table's matrices; lines never move.
         needs: (n_resources, 1) int64, what the pod adds to each.
         scorer: The function for exactly these.
+        devices: What devices add; None when they stand for none of the resources.
     """
 
     lines: tuple[int, ...]
     needs: IntMatrix
     scorer: Scorer
+    devices: DeviceAmounts | None = None
 
 
 FIT = StateKey[FitRequest]("PreFilterNodeResourcesFit")
@@ -82,10 +98,14 @@ class NodeResourcesFit:
         self._strategy = args.scoring_strategy
         self._scorers: dict[tuple[int, ...], Scorer] = {}
         self._statuses: dict[tuple[tuple[str, ...], int], Status] = {}
+        self._devices = device_account(handle)
+        self._scored = frozenset(spec.name for spec in self._strategy.resources)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests, and its non-zero form."""
-        return pod.request_key
+        if len(pod.requests) <= len(CORE) and all(name in CORE for name in pod.requests):
+            return pod.request_key
+        return pod.request_key, device_signature(self._devices, pod.requests, self._scored)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Note what is needed."""
@@ -99,7 +119,11 @@ class NodeResourcesFit:
         )
         amounts = np.array([amount for _, amount in needs], dtype=np.int64)[:, None]
         lines = tuple(table.amounts.line(name) for name, _ in needs)
-        state.write(FIT, FitRequest(tuple(needs), amounts, lines))
+        backed = frozenset[int]()
+        if len(needs) > len(CORE) + 1 or needs[-1][0] not in FIRST_RESOURCES:
+            names = backed_resources(self._devices, [name for name, _ in needs])
+            backed = frozenset(place for place, (name, _) in enumerate(needs) if name in names)
+        state.write(FIT, FitRequest(tuple(needs), amounts, lines, backed))
         return SUCCESS, ALL_NODES
 
     def _is_ignored(self, name: str) -> bool:
@@ -111,7 +135,7 @@ class NodeResourcesFit:
         """Refuse where a resource is short; each distinct set of short resources is one status."""
         request = state.read(FIT)
         needs = request.needs
-        if not isinstance(rows, slice):
+        if not isinstance(rows, slice) and not request.backed:
             free = table.amounts.gather(Matrix.FREE, request.lines, rows)
             if not np.count_nonzero(free < request.amounts):
                 return ALL_PASS
@@ -120,6 +144,8 @@ class NodeResourcesFit:
             free = table.amounts.free[line][rows]
             if len(free) and free.min() < need:
                 found = self._shortage(table, line, rows, free, need, place)
+                if place in request.backed:
+                    found *= table.amounts.allocatable[line][rows] > 0
                 pattern = found if pattern is None else pattern | found
         return ALL_PASS if pattern is None else self._codes(needs, pattern)
 
@@ -160,8 +186,11 @@ class NodeResourcesFit:
         """The refusal, each reason with what is needed and what is free."""
         node = table.info(row)
         reasons, code = [], Code.UNSCHEDULABLE
-        for name, need in state.read(FIT).needs:
+        request = state.read(FIT)
+        for place, (name, need) in enumerate(request.needs):
             offered = node.allocatable.get(name, 0)
+            if place in request.backed and not offered:
+                continue
             free = offered - (len(node.pods) if name == "pods" else node.requested.get(name, 0))
             if need > free:
                 word = TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
@@ -184,7 +213,8 @@ class NodeResourcesFit:
             )
         lines = tuple(table.amounts.line(specs[index].name) for index in counted)
         counted_needs = np.array([needs[index] for index in counted], dtype=np.int64)[:, None]
-        state.write(SCORING, FitScoring(lines, counted_needs, scorer))
+        devices = amounts_of(self._devices, [specs[index].name for index in counted])
+        state.write(SCORING, FitScoring(lines, counted_needs, scorer, devices))
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
@@ -194,9 +224,10 @@ class NodeResourcesFit:
         if not lines:
             return zero_scores(rows)
         requested = amounts.gather(Matrix.NONZERO, lines, rows) + scoring.needs
-        return scoring.scorer(
-            requested, amounts.gather(Matrix.ALLOCATABLE, lines, rows), amounts.has_zero(lines, table.size)
-        )
+        offered = amounts.gather(Matrix.ALLOCATABLE, lines, rows)
+        if scoring.devices is not None:
+            requested, offered = scoring.devices.added(table, rows, requested, offered, scoring.needs)
+        return scoring.scorer(requested, offered, amounts.has_zero(lines, table.size))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that free room, nodes that come or grow."""
@@ -207,6 +238,7 @@ class NodeResourcesFit:
             ClusterEventWithHint(
                 ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE), self._after_node_change
             ),
+            *([_classes(self._after_class_change)] if self._devices.features.extended_resources else ()),
         )
 
     def _after_pod_event(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -229,15 +261,31 @@ class NodeResourcesFit:
             return QueueingHint.SKIP
         requests = {name: amount for name, amount in pod_requests(pod).items() if is_accounted(name)}
         offered = resource_amounts(new.status.allocatable)
-        if offered.get("pods", 0) < 1 or any(amount > offered.get(name, 0) for name, amount in requests.items()):
+        backed = {
+            name for name in backed_resources(self._devices, requests) if requests[name] and not offered.get(name)
+        }
+        own = {name: amount for name, amount in requests.items() if name not in backed}
+        if offered.get("pods", 0) < 1 or any(amount > offered.get(name, 0) for name, amount in own.items()):
             return QueueingHint.SKIP
-        if not isinstance(old, Node):
+        if not isinstance(old, Node) or backed:
             return QueueingHint.QUEUE
-        return (
-            QueueingHint.QUEUE
-            if _grew(requests, resource_amounts(old.status.allocatable), offered)
-            else QueueingHint.SKIP
-        )
+        grew = _grew(requests, resource_amounts(old.status.allocatable), offered)
+        return QueueingHint.QUEUE if grew else QueueingHint.SKIP
+
+    def _after_class_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        if not isinstance(new, DeviceClass):
+            return QueueingHint.QUEUE
+        names = {new.spec.extended_resource_name}
+        if isinstance(old, DeviceClass):
+            if (old.spec.extended_resource_name or "") == (new.spec.extended_resource_name or ""):
+                return QueueingHint.SKIP
+        else:
+            names.add(f"{DEVICE_CLASS_RESOURCE_PREFIX}{new.name}")
+        return QueueingHint.SKIP if names.isdisjoint(pod_requests(pod)) else QueueingHint.QUEUE
+
+
+def _classes(hint: HintFunction) -> ClusterEventWithHint:
+    return ClusterEventWithHint(ClusterEvent(DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE), hint)
 
 
 def _grew(requests: Mapping[str, int], before: Mapping[str, int], after: Mapping[str, int]) -> bool:
