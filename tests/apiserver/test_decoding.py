@@ -331,10 +331,34 @@ def test_bad_yaml_is_refused(text: bytes) -> None:
         parse_yaml(text)
 
 
-def test_an_alias_bomb_is_refused() -> None:
-    bomb = b"a: &a [x]\n" + b"b: [" + b", ".join([b"*a"] * 300) + b"]\n"
-    with pytest.raises(YamlSyntaxError, match="excessive aliasing"):
+def _grows(first: str, line: str) -> bytes:
+    """A few anchors, each made of nine of the one before."""
+    lines = [line.format(name=f"a{n}", nine=", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 10)]
+    return "\n".join([f"a0: &a0 {first}", *lines]).encode()
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        _grows("[x]", "{name}: &{name} [{nine}]"),
+        _grows("{k: v}", "{name}: &{name} {{<<: [{nine}]}}"),
+        b"a: &a [" + b"x, " * 99 + b"x]\nb: [" + b", ".join([b"*a"] * 20_000) + b"]\n",
+    ],
+)
+def test_an_alias_bomb_is_refused_by_what_it_would_grow_to(bomb: bytes) -> None:
+    with pytest.raises(YamlSyntaxError, match="document contains excessive aliasing"):
         parse_yaml(bomb)
+
+
+def test_many_small_aliases_and_words_that_look_like_them_are_no_bomb() -> None:
+    value, problem = parse_yaml(b"a: &a [x]\nb: [" + b", ".join([b"*a"] * 300) + b"]\nc: |\n" + b"  int *p;\n" * 300)
+    assert problem == ""
+    assert value == {"a": ["x"], "b": [["x"]] * 300, "c": "int *p;\n" * 300}
+
+
+def test_an_anchor_inside_itself_is_refused() -> None:
+    with pytest.raises(YamlSyntaxError, match="error converting YAML to JSON"):
+        parse_yaml(b"a: &a [*a]")
 
 
 def test_a_patch_that_is_no_patch_is_refused() -> None:

@@ -108,7 +108,41 @@ _GoLoader.add_constructor(_TAG + "float", _construct_float)
 _GoLoader.add_constructor(_TAG + "map", _construct_mapping)
 _GoLoader.add_constructor(_TAG + "timestamp", _construct_text)
 
-MAX_ALIASES = 200
+_FEW_NODES, _MANY_NODES = 400_000, 4_000_000
+
+
+def _refuse_bomb(root: yaml.Node) -> None:
+    """Refuse a document of which most would be repetitions: nine lists of nine aliases stand for 387 million words.
+
+    Source: go-yaml v2, decode.go `unmarshal` and `allowedAliasRatio`.
+    """
+    distinct, whole = _count(root)
+    repeated = whole - distinct
+    over = min(max(whole - _FEW_NODES, 0) / (_MANY_NODES - _FEW_NODES), 1)
+    if repeated > 100 and whole > 1000 and repeated / whole > 0.99 - 0.89 * over:
+        raise YamlSyntaxError("error converting YAML to JSON: yaml: document contains excessive aliasing")
+
+
+def _count(root: yaml.Node) -> tuple[int, int]:
+    """How many nodes a document holds, and how many it stands for when every alias is written out."""
+    sizes: dict[int, int] = {}
+    waiting: list[tuple[yaml.Node, bool]] = [(root, False)]
+    while waiting:
+        node, entered = waiting.pop()
+        children = _children(node)
+        if entered:
+            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+        elif id(node) not in sizes:
+            sizes[id(node)] = 0  # an anchor inside itself ends here; the constructor refuses it
+            waiting.append((node, True))
+            waiting.extend((child, False) for child in children)
+    return len(sizes), sizes[id(root)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
@@ -130,13 +164,15 @@ def parse_yaml(text: bytes) -> tuple[object, str]:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
         raise YamlSyntaxError("error converting YAML to JSON: yaml: invalid leading UTF-8 octet") from error
-    if len(re.findall(r"(?m)(?:^|[\s\[{,:-])\*[\w-]", decoded)) > MAX_ALIASES:
-        raise YamlSyntaxError("error converting YAML to JSON: yaml: document contains excessive aliasing")
     loader = _GoLoader(decoded)
     loader.duplicates = []
     try:
         # Like go-yaml, only the first document of a stream is read.
-        value: object = loader.get_data()
+        value: object = None
+        if loader.check_node():
+            root = loader.get_node()
+            _refuse_bomb(root)
+            value = loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         raise YamlSyntaxError(f"error converting YAML to JSON: yaml: {_place(error)}{error.problem}") from error
     except YamlSyntaxError:
