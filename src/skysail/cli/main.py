@@ -5,7 +5,7 @@ import sys
 import typer
 
 from skysail.api.errors import SkysailError
-from skysail.cli import apiserver, controller_manager, crd, demo, explain, scheduler, up
+from skysail.cli import apiserver, batch, controller_manager, crd, demo, explain, scheduler, up, why
 from skysail.cli.output import OutputLost, drop_unwritten, open_missing
 
 app = typer.Typer(
@@ -20,8 +20,11 @@ app.command("demo")(demo.demo)
 app.command("apiserver")(apiserver.apiserver)
 app.command("explain")(explain.explain)
 app.command("scheduler")(scheduler.scheduler)
+app.command("simulate")(why.simulate)
+app.add_typer(batch.app)
 app.add_typer(controller_manager.app)
 app.add_typer(crd.app)
+app.add_typer(why.app)
 
 
 @app.callback(invoke_without_command=True)

@@ -17,6 +17,10 @@ from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.ports import Clock, Handler
 from skysail.apiserver.authentication import ADMIN
+from skysail.batch.config import default_configuration as default_batch_configuration
+from skysail.batch.controllers.process import BatchProcess, install
+from skysail.batch.foreign.definitions import foreign_definitions
+from skysail.batch.kinds import batch_definitions
 from skysail.client.api_client import ApiClient
 from skysail.client.inprocess import InProcessTransport
 from skysail.controller.manager import Manager, ManagerSettings
@@ -44,6 +48,8 @@ class LocalCluster:
         rng: The only source of chance.
         hollow: How the hollow nodes behave.
         configuration: The scheduler's; kube-scheduler's defaults when None.
+        batch: Whether the batch engine runs, for pods whose scheduler's name is `sky-scheduler`; it shares the
+            scheduler's account of the cluster, so that no room is given twice.
     """
 
     def __init__(
@@ -55,6 +61,7 @@ class LocalCluster:
         rng: Random,
         hollow: HollowSettings | None = None,
         configuration: ResolvedConfiguration | None = None,
+        batch: bool = True,
     ) -> None:
         self._server, self._clock, self._rng = server, clock, rng
         self.client = self.client_for("skysail")
@@ -68,6 +75,8 @@ class LocalCluster:
             clock=clock,
             rng=rng,
         )
+        self._runs_batch = batch
+        self.batch: BatchProcess | None = None
 
     def client_for(self, component: str) -> ApiClient:
         """A client of its own for one component, as its user agent says."""
@@ -87,6 +96,22 @@ class LocalCluster:
         manager.add(self.hollow_nodes)
         return manager
 
+    def _make_batch(self) -> BatchProcess:
+        return BatchProcess(
+            self.client_for("skysail-batch"),
+            default_batch_configuration(),
+            clock=self._clock,
+            rng=self._rng,
+            informers=self.informers,
+            cache=self.scheduler.cache,
+        )
+
+    async def _run_batch(self) -> None:
+        """Have its kinds served, and those of other systems that it reads; then run it."""
+        await install(self.client, (*batch_definitions(), *foreign_definitions()))
+        self.batch = self._make_batch()
+        await self.batch.run()
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator["LocalCluster"]:
         """Run everything until the block is left."""
@@ -96,6 +121,8 @@ class LocalCluster:
                 group.create_task(self.scheduler.run(), name="scheduler"),
                 group.create_task(self.informers.run(), name="informers"),
             ]
+            if self._runs_batch:
+                tasks.append(group.create_task(self._run_batch(), name="batch"))
             try:
                 yield self
             finally:

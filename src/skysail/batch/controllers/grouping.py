@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from skysail.api.core import Pod
 from skysail.api.raw import Raw
 from skysail.batch.controllers.owners import TopOwner
@@ -83,7 +85,7 @@ def plan_group(
 
 def wanted_spec(pod: Pod, owner: TopOwner | None, owner_object: Raw | None) -> Raw:
     """The spec of an implied gang, from one of its pods and its owner."""
-    said_of = read_any_membership(pod)
+    said_of = read_any_membership(with_words_of(pod, owner_object or {}))
     roles = role_sizes(owner_object or {})
     spec: Raw = {"minMember": minimum(pod, owner, owner_object or {}), "minTaskMember": {}}
     if roles and sum(roles.values()) == spec["minMember"]:
@@ -99,6 +101,14 @@ def wanted_spec(pod: Pod, owner: TopOwner | None, owner_object: Raw | None) -> R
     if bundle := said(pod, BUNDLE):
         spec["bundle"] = bundle
     return spec | _topology(pod) | _length(owner_object or {})
+
+
+def with_words_of(pod: Pod, owner: Raw) -> Pod:
+    """A pod that says, beside its own words, what only its owner says: Kueue labels the Job, not its pods."""
+    metadata = owner.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), **pod.metadata.labels}
+    annotations = {**(metadata.get("annotations") or {}), **pod.metadata.annotations}
+    return replace(pod, metadata=replace(pod.metadata, labels=labels, annotations=annotations))
 
 
 def _topology(pod: Pod) -> Raw:

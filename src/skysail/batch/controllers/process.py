@@ -13,6 +13,7 @@ from skysail.api.kinds import Kind
 from skysail.api.ports import Clock
 from skysail.api.raw import Raw
 from skysail.batch.app import BatchOptions, BatchScheduler
+from skysail.batch.controllers.kueue_jobs import KueueJobController
 from skysail.batch.controllers.loop import GroupingController
 from skysail.batch.controllers.owners import OwnerMembershipReader
 from skysail.batch.controllers.standing_writing import StandingWriting
@@ -80,6 +81,7 @@ class BatchProcess:
             informers=self._informers,
         )
         self.manager.add(GroupingController(options.scheduler_name))
+        self.manager.add(KueueJobController(options.scheduler_name))
         self.standing = StandingWriting(client, self.scheduler)
 
     async def run(self) -> None:

@@ -1,0 +1,6 @@
+"""`skysail batch replay`: the production engine on virtual time, against the embedded server, as a file tells.
+
+How a user reports a fault of the batch engine, and how it is tested. Lives here: `scenario` (the file, checked),
+`network` (what the engine's connection can suffer beside faults of single calls), `report` (the lines), `player`.
+It needs a cluster whose every part can fail, and so belongs to the test kit.
+"""

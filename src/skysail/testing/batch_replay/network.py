@@ -1,0 +1,86 @@
+"""The engine's connection: watches whose news come late, bindings that are refused, and how many writes there were."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from skysail.api.errors import Conflict
+from skysail.api.ports import Handler, Request, Response, User
+from skysail.testing.calls import Call, call_of
+from skysail.testing.faults import Action, Faults
+
+NOT_COUNTED: Final = ("leases", "events")
+
+
+class SlowNews:
+    """A server as seen through a network that holds back the events of some watches.
+
+    Args:
+        server: What is behind it.
+        group: Runs what reads ahead.
+
+    Attributes:
+        delays: By resource, how many seconds its events are held back.
+        writes: How many requests may have changed something, leases and events left out.
+    """
+
+    def __init__(self, server: Handler, group: asyncio.TaskGroup) -> None:
+        self._server, self._group = server, group
+        self.delays: dict[str, float] = {}
+        self.writes = 0
+
+    async def handle(self, request: Request, user: User) -> Response:
+        """See `Handler.handle`."""
+        call = call_of(request)
+        self.writes += call.is_write and call.resource not in NOT_COUNTED
+        response = await self._server.handle(request, user)
+        if response.stream is None:
+            return response
+        return replace(response, stream=self._held_back(call, response.stream))
+
+    async def _held_back(self, call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Every chunk at its time: when it came, and what its resource's delay was then."""
+        clock = asyncio.get_running_loop()
+        waiting: asyncio.Queue[tuple[float, bytes | BaseException | None]] = asyncio.Queue()
+        reader = self._group.create_task(self._read(call, chunks, waiting), name=f"news of {call.resource}")
+        try:
+            while True:
+                due, chunk = await waiting.get()
+                if due > clock.time():
+                    await asyncio.sleep(due - clock.time())
+                if isinstance(chunk, BaseException):
+                    raise chunk
+                if chunk is None:
+                    return
+                yield chunk
+        finally:
+            reader.cancel()
+
+    async def _read(
+        self,
+        call: Call,
+        chunks: AsyncIterator[bytes],
+        waiting: "asyncio.Queue[tuple[float, bytes | BaseException | None]]",
+    ) -> None:
+        clock = asyncio.get_running_loop()
+        try:
+            async for chunk in chunks:
+                waiting.put_nowait((clock.time() + self.delays.get(call.resource, 0.0), chunk))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - handed on to whoever reads the stream
+            waiting.put_nowait((clock.time(), error))
+        else:
+            waiting.put_nowait((clock.time(), None))
+
+
+def fail_binds(faults: Faults, match: str, times: int) -> None:
+    """Refuse the next so many bindings of pods with such a name, as a server does that knows better."""
+
+    def matches(call: Call) -> bool:
+        return call.resource == "pods" and call.subresource == "binding" and fnmatchcase(call.name, match)
+
+    rule = faults.strike_when(Action.FAIL, matches, times)
+    rule.error = Conflict("binding refused by the scenario")
