@@ -47,12 +47,14 @@ from skysail.apiserver.selecting import check_fields
 from skysail.apiserver.status import deleted_status, method_not_allowed, not_found
 from skysail.apiserver.streams import WatchPlan, plan_watch
 from skysail.apiserver.subresources import action_for, view_for
+from skysail.apiserver.subresources.connecting import has_no_log_yet, is_connection, parent_name, refuse_connection
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _CACHE_CONTROL = ("Cache-Control", "no-cache, private")
 _JSON = (_CACHE_CONTROL, ("Content-Type", "application/json"))
 _YAML = (_CACHE_CONTROL, ("Content-Type", "application/yaml"))
+_TEXT = (_CACHE_CONTROL, ("Content-Type", "text/plain"))
 
 
 @dataclass(slots=True)
@@ -124,6 +126,8 @@ class Endpoints:
         notice = deprecation_notice(target.resource.group_resource)
         if notice and notice not in warnings:
             warnings.append(notice)
+        if is_connection(target.resource.group, target.resource.resource, target.subresource):
+            return self._connect(call)
         return self._verbs[target.verb](call)
 
     def context(self, call: Call, options: WriteOptions | None = None, *, verb: str = "") -> RequestContext:
@@ -178,6 +182,18 @@ class Endpoints:
         body = form.collection(page.metadata, [record.body for record in page.records])
         return self._finish(call, 200, body)
 
+    def _connect(self, call: Call) -> Response:
+        """What leads to a container or a port, which nothing here has."""
+        target, handle = call.target, call.handle
+        name = parent_name(target.name, target.subresource)
+        record = self._registry.store.get(handle.storage, target.namespace, name)
+        if record is None:
+            raise not_found(target.resource.group_resource, name)
+        parent = handle.as_document(record.body)
+        if has_no_log_yet(parent, target.subresource):
+            return Response(200, _TEXT, b"")
+        raise refuse_connection(parent, target.resource.resource, target.subresource)
+
     # Writing.
 
     def _create(self, call: Call) -> Response:
@@ -186,6 +202,8 @@ class Endpoints:
         action = action_for(target.resource.group, target.resource.resource, target.subresource)
         if action is not None:
             return self._act(call, action, options)
+        if target.subresource:
+            raise method_not_allowed()
         obj = self._decode(call, options)
         ctx = self.context(call, options)
         if ctx.resource.resource == "namespaces" and not ctx.namespace:
@@ -253,6 +271,8 @@ class Endpoints:
 
     def _delete(self, call: Call) -> Response:
         target, handle = call.target, call.handle
+        if target.subresource:
+            raise method_not_allowed()
         request = decode_delete_options(call.request.body, call.content_type, call.query, self._registry.schema)
         ctx = self.context(call, WriteOptions(dry_run=request.dry_run))
         document, gone = self._registry.delete_object(handle, target.namespace, target.name, request.options, ctx)

@@ -203,6 +203,7 @@ async def serve_http(
         lifespan="off",
         interface="asgi3",
         log_config=None,
+        log_level="error",  # a client's bad request is answered; it asks nothing of who runs the server
         access_log=False,
         server_header=False,
         ssl_certfile=str(tls.certificate) if tls else None,

@@ -73,7 +73,7 @@ def _target(
     if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
         namespace, parts = parts[1], parts[2:]
     resource = schema.resource(group, version, parts[0])
-    if resource is None or len(parts) > 3 or (namespace and not resource.namespaced):
+    if resource is None or (len(parts) > 3 and parts[2] != "proxy") or (namespace and not resource.namespaced):
         return None
     name, subresource = (*parts[1:], "", "")[:2]
     if subresource and subresource not in resource.subresources:

@@ -169,8 +169,7 @@ def parse_yaml(text: bytes) -> tuple[object, str]:
     try:
         # Like go-yaml, only the first document of a stream is read.
         value: object = None
-        if loader.check_node():
-            root = loader.get_node()
+        if (root := loader.get_node() if loader.check_node() else None) is not None:
             _refuse_bomb(root)
             value = loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
