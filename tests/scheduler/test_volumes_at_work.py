@@ -1,17 +1,29 @@
 """Pods with claims on the embedded cluster: scheduler, binder, hollow provisioner and hollow nodes together."""
 
+import os
+
 import msgspec
+import pytest
 
 from skysail.api.apps import StatefulSet
 from skysail.api.core import EphemeralVolumeSource, Pod, Volume
 from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFULSETS
 from skysail.api.storage import PersistentVolume, PersistentVolumeClaim
 from skysail.api.volumes import SELECTED_NODE
+from skysail.simulator.clock import run_virtual
 from skysail.simulator.hollow import numbered_nodes
 from skysail.testing import make_pod
+from skysail.testing.cluster import Cluster
+from skysail.testing.faults import Chaos
 from skysail.testing.volumes import make_claim, make_storage_class, make_volume, mount
 
 ZONES = ("a", "b", "c")
+SEEDS = range(int(os.environ.get("SOAK_SEEDS", "10")))
+STORM = Chaos(refuse=0.1, lose_request=0.05, lose_answer=0.05, drop_watch=0.02, delay=0.1, delay_seconds=2.0)
+VOLUME_CONTROLLERS = (
+    "persistentvolume-binder-controller", "hollow-volume-provisioner", "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller", "garbage-collector-controller",
+)  # fmt: skip
 
 
 async def start(cluster, nodes: int = 3) -> None:
@@ -224,3 +236,47 @@ async def test_after_a_crash_of_the_scheduler_in_the_middle_everything_is_bound_
     assert set((await phases(cluster, Pod)).values()) == {"Running"}
     assert set((await phases(cluster, PersistentVolumeClaim)).values()) == {"Bound"}
     assert len(await cluster.list(PersistentVolume)) == 6
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_gets_lost_every_claim_has_one_volume_and_no_volume_two_claims(seed):
+    async def main(clock):
+        async with Cluster(seed=seed) as cluster:
+            await storm(cluster)
+
+    run_virtual(main)
+
+
+async def storm(cluster) -> None:
+    await cluster.add_nodes(numbered_nodes(4, zones=ZONES))
+    await cluster.start_controllers(*VOLUME_CONTROLLERS)
+    await cluster.start_scheduler()
+    await cluster.create(make_storage_class("made"), make_storage_class("local", provisioner="example.com/none"))
+    await cluster.create(*(make_volume(f"disk-{number}", storage_class="local") for number in range(3)))
+    cluster.faults.chaos = STORM
+    for number in range(8):
+        storage = cluster.rng.choice(["made", "local"]) if number > 2 else "local"
+        await cluster.create(make_claim(f"data-{number}", storage_class=storage))
+        await cluster.create(mount(make_pod(f"web-{number}", cpu="100m"), f"data-{number}"))
+        await cluster.advance(cluster.rng.random() * 20)
+        if cluster.rng.random() < 0.3:
+            victim = cluster.rng.choice(["scheduler", "controllers"])
+            cluster.kill(victim)
+            await cluster.restart(victim)
+    cluster.faults.clear()
+    await cluster.settle(timeout=7_200)
+    claims = await cluster.list(PersistentVolumeClaim)
+    bound = {claim.uid: claim.spec.volume_name for claim in claims if claim.status.phase == "Bound"}
+    assert len(set(bound.values())) == len(bound)
+    assert sum(name.startswith("disk-") for name in bound.values()) == 3
+    for claim in claims:
+        if claim.spec.storage_class_name == "made":
+            assert bound[claim.uid] == f"pvc-{claim.uid}"
+    owners = {
+        each.spec.claim_ref.uid: each.name for each in await cluster.list(PersistentVolume) if each.spec.claim_ref
+    }
+    assert owners == bound
+    for pod in await cluster.list(Pod):
+        number = pod.name.removeprefix("web-")
+        uid = next(claim.uid for claim in claims if claim.name == f"data-{number}")
+        assert (pod.status.phase == "Running") == (uid in bound), pod.name
