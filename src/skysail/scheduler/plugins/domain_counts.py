@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.scheduler.cache.columns import ABSENT, LabelColumn, PodColumn
-from skysail.scheduler.cache.matrices import IntColumn
+from skysail.scheduler.cache.matrices import IntColumn, RowIndex
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.steps import Mask
 
@@ -96,8 +96,8 @@ class DomainCounts:
         self.domains = int(np.count_nonzero(self.present))
         self.sum = int(self.counts.sum())
 
-    def _follow(self, changed: list[int], values: npt.NDArray[np.int32]) -> None:
-        for row in changed:
+    def _follow(self, changed: RowIndex, values: npt.NDArray[np.int32]) -> None:
+        for row in changed.tolist():
             difference = int(values[row]) - int(self._seen[row])
             if difference:
                 self._seen[row] = values[row]

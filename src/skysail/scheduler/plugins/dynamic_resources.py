@@ -111,10 +111,6 @@ class DynamicResources:
             return str(error)
         return ""
 
-    def idle(self, pod: PodInfo) -> bool:
-        """Whether the pod asks for no devices in any way."""
-        return not pod.pod.spec.resource_claims and not _extended(pod)
-
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods without claims; refuse those whose claims fit nowhere."""
         state.write(STATE, NO_CLAIMS)
