@@ -254,11 +254,11 @@ async def storm(cluster) -> None:
     await cluster.create(make_storage_class("made"), make_storage_class("local", provisioner="example.com/none"))
     await cluster.create(*(make_volume(f"disk-{number}", storage_class="local") for number in range(3)))
     cluster.faults.chaos = STORM
-    for number in range(8):
+    for number in range(6):
         storage = cluster.rng.choice(["made", "local"]) if number > 2 else "local"
         await cluster.create(make_claim(f"data-{number}", storage_class=storage))
         await cluster.create(mount(make_pod(f"web-{number}", cpu="100m"), f"data-{number}"))
-        await cluster.advance(cluster.rng.random() * 20)
+        await cluster.advance(cluster.rng.random() * 8)
         if cluster.rng.random() < 0.3:
             victim = cluster.rng.choice(["scheduler", "controllers"])
             cluster.kill(victim)

@@ -4,11 +4,21 @@ Pods and nodes always; any other kind only if a plugin asked for it, by register
 kind that this API server does not serve is left out with a warning: its plugins then see no object of it.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from skysail.api.errors import ApiError, ConfigError, NotFound
+from skysail.api.errors import (
+    ApiError,
+    ConfigError,
+    InternalError,
+    NotFound,
+    ServerTimeout,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unreachable,
+)
 from skysail.api.kinds import KINDS, PODS, Kind
 from skysail.client.api_client import ApiClient
 from skysail.informer.factory import InformerFactory
@@ -20,10 +30,10 @@ from skysail.scheduler.handlers import ClusterEventHandlers, is_live
 
 _log = logging.getLogger(__name__)
 
+RETRY_SECONDS: Final = 1.0
+_NO_ANSWER: Final = (Unreachable, ServiceUnavailable, InternalError, ServerTimeout, TooManyRequests)
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_UNSTRUCTURED: Final = (
-    Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", True, dict),
-)
+_UNSTRUCTURED: Final = (Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", True, dict),)
 _MAY_BE_MISSING: Final = ("resource.k8s.io",)
 """Groups that older clusters do not serve in this version; listers of theirs are empty there."""
 _BY_RESOURCE: Final[Mapping[str, Kind[Any]]] = {
@@ -138,10 +148,16 @@ class ClusterWatch:
         )
 
     async def _is_served(self, kind: Kind[Any]) -> bool:
-        try:
-            await self._client.list(kind, limit=1)
-        except NotFound:
-            return False
-        except ApiError as error:
-            _log.info("kind could not be listed", extra={"kind": kind.resource, "error": str(error)})
-        return True
+        """Ask until there is an answer: a server that cannot be reached, or is not ready, tells nothing."""
+        while True:
+            try:
+                await self._client.list(kind, limit=1)
+            except NotFound:
+                return False
+            except _NO_ANSWER as error:
+                _log.info("kind could not be listed", extra={"kind": kind.resource, "error": str(error)})
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            except ApiError as error:
+                _log.info("kind may not be listed", extra={"kind": kind.resource, "error": str(error)})
+            return True
