@@ -6,6 +6,7 @@ from skysail.cli.output import say
 
 
 def demo(
+    show: str = typer.Argument("shop", help="shop: pods one at a time; batch: gangs, queues, spot."),
     nodes: int = typer.Option(50, "--nodes", "-n", min=1, max=100_000, help="Hollow nodes."),
     output: str = typer.Option("table", "--output", "-o", help="table or json."),
     seed: int | None = typer.Option(None, "--seed", help="Repeat the same ties and names."),
@@ -20,6 +21,12 @@ def demo(
 
     if output not in ("table", "json"):
         raise ConfigError(f"unknown output {output!r}; known are table, json", path="--output")
+    if show not in ("shop", "batch"):
+        raise ConfigError(f"unknown demo {show!r}; known are shop, batch", path="SHOW")
+    if show == "batch":
+        from skysail.cli.demo_batch import demo_batch
+
+        raise typer.Exit(0 if demo_batch(seed, output) else 1)
     result = run(lambda: run_demo(nodes, Random(seed), quiet=output == "json"))
     if result is None:
         raise typer.Exit(130)

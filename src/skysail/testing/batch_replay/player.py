@@ -130,7 +130,7 @@ class Player:
             self._configuration,
             clock=self._cluster.clock,
             rng=Random(self._seed),
-            options=BatchOptions(check=True, seed=self._seed),
+            options=BatchOptions(scheduler_name=self._scenario.scheduler_name, check=True, seed=self._seed),
             observe=self._observe,
         )
         await self._process.run()

@@ -4,8 +4,11 @@ seed: 7                                     # --seed says otherwise
 config: {actions: [...]}                    # the engine's configuration; the default one when absent
 nodes: 4                                    # or Node objects among `objects`
 objects: [{apiVersion: ..., kind: ...}, ...]
+objectFiles: [manifests.yaml]               # beside the scenario's own file
+schedulerName: sky-scheduler
 steps:
   - {at: 5, apply: {...}}                   # one object or a list; Nodes become hollow nodes
+  - {at: 5, applyFiles: [more.yaml]}
   - {at: 6, delete: {kind: Pod, name: a}}
   - {at: 7, patch: {kind: Queue, name: q, patch: {spec: {...}}}}
   - {at: 8, delayWatch: {kind: Pod, seconds: 3}}
@@ -23,6 +26,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import yaml
+from msgspec.structs import replace
 
 from skysail.api.errors import ConfigError
 from skysail.api.kinds import KINDS, Kind
@@ -33,7 +38,8 @@ from skysail.scheduler.config.decode import load_yaml
 from skysail.simulator.hollow import HollowNode
 
 ACTS: Final = (
-    "apply", "delete", "patch", "delayWatch", "failBind", "failNode", "recoverNode", "addNode", "setDevice", "crash",
+    "apply", "applyFiles", "delete", "patch", "delayWatch", "failBind", "failNode", "recoverNode", "addNode",
+    "setDevice", "crash",
 )  # fmt: skip
 DEFAULT_CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 
@@ -147,6 +153,7 @@ class Step(_Part, frozen=True, kw_only=True):
     Attributes:
         at: Seconds after the engine was started.
         apply: Objects to make or change.
+        apply_files: Files of such objects, beside the scenario's own.
         delete: Objects to delete.
         patch: Changes to make.
         delay_watch: News that comes late.
@@ -160,6 +167,7 @@ class Step(_Part, frozen=True, kw_only=True):
 
     at: float = 0.0
     apply: Raw | list[Raw] | None = None
+    apply_files: list[str] | None = None
     delete: Named | list[Named] | None = None
     patch: Patch | list[Patch] | None = None
     delay_watch: DelayWatch | None = None
@@ -177,6 +185,8 @@ class Scenario(_Part, frozen=True, kw_only=True):
     Attributes:
         nodes: How many equal hollow nodes there are beside Node objects.
         objects: What there is at the start.
+        object_files: Files of such objects, beside the scenario's own.
+        scheduler_name: Whose pods the engine schedules.
         steps: What happens.
         run: When it ends.
         config: The engine's configuration.
@@ -185,6 +195,8 @@ class Scenario(_Part, frozen=True, kw_only=True):
     """
 
     objects: list[Raw] = []
+    object_files: list[str] = []
+    scheduler_name: str = "sky-scheduler"
     steps: list[Step] = []
     run: Run = Run(cycles=20)
     nodes: int = 0
@@ -208,6 +220,7 @@ def read_scenario(path: Path) -> Scenario:
         scenario = msgspec.convert(document, Scenario)
     except msgspec.ValidationError as error:
         raise ConfigError(f"is no scenario: {error}", file=file) from error
+    scenario = _with_files(scenario, path.parent)
     for number, obj in enumerate(scenario.objects):
         _check_object(obj, file, f"objects[{number}]")
     for number, step in enumerate(scenario.steps):
@@ -215,6 +228,33 @@ def read_scenario(path: Path) -> Scenario:
     if (scenario.run.cycles is None) == (scenario.run.until is None):
         raise ConfigError("one of cycles and until is wanted", file=file, path="run")
     return scenario
+
+
+def _with_files(scenario: Scenario, folder: Path) -> Scenario:
+    """With the objects of the files it names in the places of their names."""
+    objects = [*scenario.objects, *_read_files(scenario.object_files, folder)]
+    steps = [
+        replace(step, apply=_read_files(step.apply_files, folder), apply_files=None) if step.apply_files else step
+        for step in scenario.steps
+    ]
+    return replace(scenario, objects=objects, steps=steps)
+
+
+def _read_files(names: list[str], folder: Path) -> list[Raw]:
+    found: list[Raw] = []
+    for name in names:
+        file = folder / name
+        try:
+            documents = list(yaml.safe_load_all(file.read_text()))
+        except OSError as error:
+            raise ConfigError(error.strerror or "cannot be read", file=str(file)) from error
+        except yaml.YAMLError as error:
+            raise ConfigError(f"is no YAML: {error}", file=str(file)) from error
+        found += [document for document in documents if document is not None]
+    for number, obj in enumerate(found):
+        if not isinstance(obj, dict):
+            raise ConfigError("is no object", file=str(folder), path=f"document {number + 1}")
+    return found
 
 
 def _check_step(step: Step, file: str, path: str) -> None:
