@@ -1,5 +1,6 @@
 """A cluster in memory for tests of the batch engine: a world, its cycles, and kubelets that do as they are told."""
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,6 +17,7 @@ from skysail.testing.builders import make_node, make_pod
 
 GPU = "nvidia.com/gpu"
 START = 1_000_000.0
+SEEDS = range(int(os.environ.get("SOAK_SEEDS", "10")))
 
 
 def configuration(actions=DEFAULT_ACTIONS, plugins=DEFAULT_PLUGINS, **more):
@@ -181,4 +183,4 @@ class Lab:
         return self.world.tasks[f"uid-{name}"].node
 
 
-__all__ = ["ANY", "GPU", "START", "Figures", "Lab", "configuration", "figures", "replace"]
+__all__ = ["ANY", "GPU", "SEEDS", "START", "Figures", "Lab", "configuration", "figures", "replace"]

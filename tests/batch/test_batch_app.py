@@ -3,10 +3,11 @@
 import asyncio
 import random
 
+import msgspec
 import pytest
 
-from skysail.api.core import Pod
-from skysail.api.kinds import Kind
+from skysail.api.core import PersistentVolumeClaimVolumeSource, Pod, Volume
+from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, Kind
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.config import default_configuration
 from skysail.batch.kinds import POD_GROUPS, QUEUES, batch_definitions
@@ -223,3 +224,61 @@ async def test_both_engines_in_one_process_never_sell_the_same_room_twice(cluste
             used[pod.spec.node_name] = used.get(pod.spec.node_name, 0) + amount
     assert len(used) == 2
     assert all(amount <= 8 for amount in used.values())
+
+
+async def claim(cluster, name, volume=""):
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "local",
+    }
+    meta = {"name": name, "namespace": "default"}
+    await cluster.client.create(
+        PERSISTENT_VOLUME_CLAIMS,
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec},
+    )
+    if volume:
+        await local_volume(cluster, volume, "node-1")
+
+
+async def local_volume(cluster, name, node):
+    match = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    await cluster.client.create(
+        PERSISTENT_VOLUMES,
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+                "hostPath": {"path": "/data"}, "persistentVolumeReclaimPolicy": "Retain",
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [match]}]}},
+            },
+        },
+    )  # fmt: skip
+    available = {"status": {"phase": "Available"}}
+    await cluster.client.patch(PERSISTENT_VOLUMES, name, "", available, subresource="status")
+
+
+async def test_a_pod_waits_for_its_volume_and_goes_where_it_is(cluster, batch):
+    await set_up(batch)
+    await cluster.client.create(
+        STORAGE_CLASSES,
+        {
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
+            "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )  # fmt: skip
+    pod = make_pod("reader", scheduler="sky-scheduler", cpu="1")
+    source = PersistentVolumeClaimVolumeSource(claim_name="data")
+    volumes = (Volume(name="data", persistent_volume_claim=source),)
+    await cluster.create(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, volumes=volumes)))
+    await batch.settle()
+    pod = await cluster.get(Pod, "reader")
+    assert [each.reason for each in pod.status.conditions if each.type == "PodScheduled"] == ["VolumesNotReady"]
+    await claim(cluster, "data", volume="disk")
+    await cluster.wait_until(lambda: is_promised(cluster), timeout=60)
+    assert batch.engine.world.tasks[pod.uid].node == "node-1"
+
+
+async def is_promised(cluster):
+    volume = await cluster.get(PERSISTENT_VOLUMES, "disk", "")
+    return volume.spec.claim_ref is not None and volume.spec.claim_ref.name == "data"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.batch.lab import Lab
+from tests.batch.lab import SEEDS, Lab
 
 
 def shuffled_members(lab, names, size, seed):
@@ -14,7 +14,7 @@ def shuffled_members(lab, names, size, seed):
     return pods, rng
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("names", "size"), [(("a", "b"), 100), (("a", "b", "c"), 60)])
 def test_c03_gangs_never_hold_half_of_the_cluster_each(seed, names, size):
     lab = Lab()

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from skysail.batch.model.specs import Preemption
-from tests.batch.lab import GPU, Lab, figures
+from tests.batch.lab import GPU, SEEDS, Lab, figures
 
 
 def full_cluster(**queues):
@@ -63,7 +63,7 @@ def test_c07_no_eviction_when_an_ancestors_limit_forbids_the_beneficiary():
     assert lab.code("more") == "QuotaExceeded"
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_c07_every_eviction_has_a_claim_and_its_beneficiary_runs(seed):
     rng = random.Random(seed)
     lab = Lab()
@@ -100,7 +100,7 @@ def test_c10_elastic_jobs_above_their_minimum_do_not_take_from_each_other():
     assert lab.count("a") + lab.count("b") == 7
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(max(20, len(SEEDS))))
 def test_c10_random_clusters_go_quiet(seed):
     rng = random.Random(seed)
     lab = Lab()

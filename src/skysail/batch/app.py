@@ -12,19 +12,25 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from skysail.api.core import Pod
+from skysail.api.kinds import PODS, Kind
 from skysail.api.ports import Clock
 from skysail.batch.carrying import Carrying
 from skysail.batch.engine import Cycle, Engine
 from skysail.batch.feeding import Feeding
 from skysail.batch.foreign.pods import MembershipReader
+from skysail.batch.pod_plugins import PureHandle
 from skysail.batch.session import Configuration
 from skysail.batch.world import SCHEDULER_NAME, World
 from skysail.batch.writing import StatusWriting
 from skysail.client.api_client import ApiClient
 from skysail.controller.leader_elector import LeaderElector
 from skysail.informer.factory import InformerFactory
+from skysail.informer.keys import Key
 from skysail.scheduler.cache.cluster_cache import ClusterCache
+from skysail.scheduler.framework.handle import Lister
 
 _log = logging.getLogger(__name__)
 
@@ -90,9 +96,12 @@ class BatchScheduler:
         )
         self.world.now = self._now()
         self.engine = Engine(self.world, configuration, check=self.options.check)
-        self._alone = informers is None
+        self._client, self._alone = client, informers is None
         self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
         self._changed, self._stopping = asyncio.Event(), asyncio.Event()
+        self.world.handle = PureHandle(
+            self.world.snapshot, self.options.seed, self._lister, clock=clock, writer=client, last_seen=self._last_seen
+        )
         self.feeding = Feeding(client, self._informers, self.world, membership, self._changed.set)
         self.writing = StatusWriting(client, self.feeding, clock)
         self.carrying = Carrying(client, self.world, self.writing, self._now, self._changed.set)
@@ -101,6 +110,13 @@ class BatchScheduler:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+    def _lister(self, kind: Kind[Any]) -> Lister[Any]:
+        """Objects of a kind; its informer runs from now on, and what it sees wakes who waits for volumes."""
+        return self.feeding.lister(kind)
+
+    def _last_seen(self, pod: Pod) -> Pod | None:
+        return self._informers.informer(PODS).lister.get(Key(pod.namespace, pod.name))
 
     async def run(self) -> None:
         """Run until `stop` or cancellation.

@@ -120,6 +120,11 @@ class Carrying:
             if not self._world.may_still_bind(task):
                 self._failed(task, "the node no longer holds it")
                 return
+            storage = self._world.storage
+            refusal = await storage.pre_bind(task) if storage is not None else ""
+            if refusal:
+                self._failed(task, refusal)
+                return
             await self._client.bind(task.pod.namespace, task.pod.name, task.uid, task.node)
         except NotFound as error:
             self._failed(task, str(error))

@@ -9,10 +9,8 @@ def copy_world(world: World) -> World:
 
     Cost: Grows with pods and nodes; meant for a question, not for every cycle.
     """
-    copy = World(
-        scheduler_name=world.scheduler_name, membership=world.membership, seed=world.seed, listers=world.listers
-    )
-    copy.now = world.now
+    copy = World(scheduler_name=world.scheduler_name, membership=world.membership, seed=world.seed)
+    copy.now, copy.handle = world.now, world.handle
     copy.set_flavors(world.flavors.specs())
     for node in world.nodes():
         copy.set_node(node)

@@ -101,6 +101,7 @@ class Engine:
         """One cycle, or None when nothing was to be done."""
         if not self.is_due(now):
             return None
+        self.world.settle_usage(now)
         self.world.now = now
         if self._cache_moved:
             self.world.tell(Event.NODE_CHANGED)

@@ -6,18 +6,28 @@ cycle never sees a world half changed.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from skysail.api.core import Pod
 from skysail.api.errors import ApiError, NotFound
-from skysail.api.kinds import PODS, PRIORITY_CLASSES, Kind
+from skysail.api.kinds import (
+    CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    Kind,
+)
 from skysail.api.node import Node
 from skysail.api.raw import Raw
 from skysail.batch.foreign.pods import MembershipReader
 from skysail.batch.foreign.registry import GROUP_KINDS, QUEUE_KINDS, RawKind, read_group, read_queues
 from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup, Quota
 from skysail.batch.kinds import reading as own
+from skysail.batch.model.outcome import Event
 from skysail.batch.model.slot import Slot
 from skysail.batch.world import World
 from skysail.client.api_client import ApiClient
@@ -26,6 +36,7 @@ from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
 from skysail.informer.listener import Listener
 from skysail.informer.shared_informer import SharedInformer
+from skysail.scheduler.framework.handle import Lister
 
 _log = logging.getLogger(__name__)
 PRIORITIES: Final = PRIORITY_CLASSES
@@ -60,6 +71,7 @@ class Feeding:
         self.groups: dict[str, tuple[Kind[Any], Any]] = {}
         """The object behind each group, by key, with its kind: where statuses are written."""
         self.quotas: dict[str, Quota] = {}
+        self._others: dict[str, ObjectLister] = {}
 
     async def start(self) -> None:
         """Watch everything, and wait until the world was told of all there is: queues and groups before pods."""
@@ -80,6 +92,21 @@ class Feeding:
             self._informers.informer(PODS), Handlers(add=self._pod, update=self._pod_changed, delete=self._no_pod)
         )
         await self._wait_told()
+
+    def lister(self, kind: Kind[Any]) -> "ObjectLister":
+        """Objects of another kind that pod plugins look at; every change wakes who waits for volumes."""
+        known = self._others.get(kind.resource)
+        if known is None:
+            informer = self._informers.informer(kind)
+            known = self._others[kind.resource] = ObjectLister(informer)
+
+            def changed(*_: object) -> None:
+                self._world.tell(Event.VOLUME_CHANGED)
+                self._changed()
+
+            if kind.resource in _VOLUME_KINDS:
+                self._listen(informer, Handlers(add=changed, update=changed, delete=changed))
+        return known
 
     def close(self) -> None:
         """Listen no longer; informers nobody else uses end."""
@@ -251,6 +278,31 @@ class Feeding:
         self._changed()
 
 
+class ObjectLister(Lister[Any]):
+    """An informer's lister in the form that pod plugins want."""
+
+    def __init__(self, informer: SharedInformer[Any]) -> None:
+        self._lister = informer.lister
+
+    def get(self, namespace: str, name: str) -> Any | None:
+        """One object; `namespace` is empty for cluster-scoped kinds."""
+        return self._lister.get(Key(namespace, name))
+
+    def list(self, namespace: str | None = None) -> Sequence[Any]:
+        """All objects, or those of one namespace."""
+        return self._lister.list(namespace or "")
+
+    def indexed(self, name: str, values: Callable[[Any], Iterable[str]]) -> Callable[[str], Sequence[Any]]:
+        """How to find objects by the values that a function gives: the informer keeps an index of them."""
+        own_name = f"batch {name}"
+        self._lister.indexer.add_indexes({own_name: values})
+        return lambda value: self._lister.by_index(own_name, value)
+
+
+_VOLUME_KINDS: Final = frozenset(
+    kind.resource
+    for kind in (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, CSI_NODES, CSI_STORAGE_CAPACITIES)
+)
 _OWN: Final = frozenset({QUEUES.resource, JOB_QUEUES.resource})
 _QUEUE_TABLE: Final[tuple[tuple[Kind[Any], ...], ...]] = ((QUEUES,), (JOB_QUEUES,), *QUEUE_KINDS)
 _QUEUE_PLURALS: Final = frozenset(kind.plural for kinds in _QUEUE_TABLE for kind in kinds)

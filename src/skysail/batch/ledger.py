@@ -35,6 +35,7 @@ class Refusal:
         used: What counts there already.
         ask: What was asked for on top.
         limit: The queue's capability.
+        words: What somebody else than the ledger said (a volume that is taken).
     """
 
     queue: str
@@ -42,6 +43,7 @@ class Refusal:
     used: int
     ask: int
     limit: int
+    words: str = ""
 
     @property
     def is_for_ever(self) -> bool:

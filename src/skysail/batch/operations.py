@@ -13,6 +13,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from skysail.batch.effects import BindBatch, Effects, Eviction
 from skysail.batch.ledger import Column, Refusal
@@ -35,12 +36,26 @@ class Scope:
         nodes: The rows.
         registrar: Whose handlers are told.
         effects: Where commits leave what the shell shall do.
+        reservers: Who takes more than room for a task.
     """
 
     world: World
     nodes: SessionNodes
     registrar: Registrar
     effects: Effects
+    reservers: "list[Reserver]" = field(default_factory=list)
+
+
+class Reserver(Protocol):
+    """Takes something else for a task on a node, in memory, within the same transaction: volumes."""
+
+    def reserve(self, task: Task, node: str) -> str:
+        """Take it; why not, or empty."""
+        ...
+
+    def unreserve(self, task: Task, node: str) -> None:
+        """Give it back; nothing happens when it was not taken."""
+        ...
 
 
 class Operation(ABC):
@@ -90,6 +105,10 @@ class Allocate(Operation):
         refusal = world.ledger.charge(
             world.path_of(self.job.queue), total, self.column, releasing_counts=self.column is Column.HELD
         )
+        if refusal is None:
+            refusal = _reserve(scope, tasks, self.node)
+            if refusal is not None:
+                world.ledger.release(world.path_of(self.job.queue), total, self.column)
         if refusal is not None:
             return refusal
         self.before = scope.nodes.add(self.node, [task.info for task in tasks])
@@ -104,6 +123,7 @@ class Allocate(Operation):
         """The reverse."""
         world, tasks = scope.world, self.tasks
         scope.registrar.fire("deallocate", self.job, tasks, self.node)
+        _unreserve(scope, tasks, self.node)
         world.count_wanted(self.job, tasks[0].request, len(tasks))
         vector = tasks[0].charged
         assert vector is not None
@@ -255,6 +275,9 @@ class AllocateTaskToQuota(Operation):
     def apply(self, scope: Scope) -> Refusal | None:
         """The slot's room shrinks by the task; the queue is not charged again."""
         task, slot = self.task, self.slot
+        refusal = _reserve(scope, (task,), slot.node)
+        if refusal is not None:
+            return refusal
         self.idle_since, self.was_used = slot.idle_since, slot.was_used
         self.before = scope.nodes.remove(slot.node, [placeholder(slot)])
         slot.put(task)
@@ -268,6 +291,7 @@ class AllocateTaskToQuota(Operation):
         """The reverse."""
         task, slot = self.task, self.slot
         scope.registrar.fire("deallocate", task.job, (task,), slot.node)
+        _unreserve(scope, (task,), slot.node)
         scope.world.count_wanted(task.job, task.request, 1)
         slot.take(task, 0.0)
         slot.idle_since, slot.was_used = self.idle_since, self.was_used
@@ -288,6 +312,24 @@ class AllocateTaskToQuota(Operation):
         scope.world.unassume(self.task)
         _take_from(scope.effects, self.batch, (self.task,))
         scope.world.refill_slot(self.slot)
+
+
+def _reserve(scope: Scope, tasks: Sequence[Task], node: str) -> Refusal | None:
+    """Let reservers take what they take for each task, all or nothing."""
+    done: list[Task] = []
+    for task in tasks if scope.reservers else ():
+        done.append(task)
+        words = next((said for each in scope.reservers if (said := each.reserve(task, node))), "")
+        if words:
+            _unreserve(scope, done, node)
+            return Refusal("", ("", ""), 0, 0, 0, words)
+    return None
+
+
+def _unreserve(scope: Scope, tasks: Sequence[Task], node: str) -> None:
+    for reserver in scope.reservers:
+        for task in tasks:
+            reserver.unreserve(task, node)
 
 
 def _batch_of(effects: Effects, job: Job) -> BindBatch:

@@ -114,7 +114,7 @@ class Placer:
             done = next((i for i, task in enumerate(tasks[:want]) if not self.slots.seat(self, task)), want)
             if done < want:
                 self.shortage = Shortage(tasks[done], want, done, lacks_slot=True)
-        elif takes_turns(tasks[0]):
+        elif takes_turns(self.session, tasks[0]):
             done = next((i for i, task in enumerate(tasks[:want]) if not self._place_some([task], 1)), want)
         else:
             done = self._place_some(tasks, want)
@@ -128,7 +128,7 @@ class Placer:
             self.shortage = Shortage(task, want, 0, self._ledger_refusal(task))
             return 0
         mask = fitting(self.session, task)
-        if not len(self.statement) and not takes_turns(task):
+        if not len(self.statement) and not takes_turns(self.session, task):
             remember_bound(self.session, task, int(capacity(self.session, task, mask).sum()))
         mask = self._without_distrusted(mask)
         if self.rows is not None:
@@ -188,7 +188,10 @@ class Placer:
         for row in ranked(self.session, tasks[0], counts):
             number = min(int(counts[row]), want - done)
             batch, node = tasks[done : done + number], names[int(row)]
-            if self.put(self.job, batch, node) is not None:
+            refusal = self.put(self.job, batch, node)
+            if refusal is not None and refusal.words:
+                continue
+            if refusal is not None:
                 break
             self.placed += [(task, node) for task in batch]
             done += number
@@ -234,7 +237,12 @@ class Placer:
             if bound is not None and bound < part.need and self._must_all():
                 self.shortage = Shortage(part.tasks[0], part.need, bound, self._ledger_refusal(part.tasks[0]))
                 return index
+            mark, kept = self.statement.checkpoint(), len(self.placed)
             done = self.place(part.tasks, part.need) if part.need else 0
+            if done < part.need and not self._must_all():
+                self.statement.rollback(mark)  # half of a sub-group helps nobody, the others may be enough
+                del self.placed[kept:]
+                failed, done = (index if failed is None else failed), 0
             for task in part.tasks[:done]:
                 counts.add(task)
             if done < part.need and failed is None:

@@ -4,19 +4,21 @@ Sockets, volumes and whatever else a plugin may ask for come from the handle; wi
 """
 
 import random
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from skysail.api.core import Pod
 from skysail.api.errors import ConfigError
 from skysail.api.kinds import Kind
+from skysail.api.ports import Clock
+from skysail.batch.devices import share_of
 from skysail.batch.world import World
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.feature_gates import feature_gates
-from skysail.scheduler.framework.handle import Handle, Lister, WaitingPod
+from skysail.scheduler.framework.handle import Handle, Lister, ObjectWriter, WaitingPod
 from skysail.scheduler.framework.incremental import IncrementalEvaluator
 from skysail.scheduler.framework.plugin import Plugin
 from skysail.scheduler.framework.runner import Framework
@@ -94,25 +96,47 @@ class _Nobody:
         raise ConfigError("the batch engine binds by itself")
 
 
+ListerOf = Callable[[Kind[Any]], Lister[Any]]
+"""Objects of a kind, as last seen."""
+
+
+def no_objects(kind: Kind[Any]) -> Lister[Any]:
+    """A cluster of which only pods and nodes are known."""
+    return NoObjects()
+
+
 class PureHandle:
-    """What plugins are lent where no scheduler runs (see `skysail.scheduler.framework.handle.Handle`).
+    """What plugins are lent by the batch engine (see `skysail.scheduler.framework.handle.Handle`).
 
     Args:
         snapshot: The batch engine's.
         seed: For dice.
-        listers: By plural name; others are empty.
+        listers: Objects of other kinds.
+        clock: For what waits before a pod is bound; stands still where nothing is written.
+        writer: Writes other objects; None where nothing may be written.
+        last_seen: A pod as the informer has it.
     """
 
-    def __init__(self, snapshot: Snapshot, seed: int, listers: Mapping[str, Lister[object]] | None = None) -> None:
-        self._snapshot, self._listers = snapshot, listers or {}
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        seed: int,
+        listers: ListerOf = no_objects,
+        *,
+        clock: Clock | None = None,
+        writer: ObjectWriter | None = None,
+        last_seen: Callable[[Pod], Pod | None] = lambda pod: pod,
+    ) -> None:
+        self._snapshot, self._listers, self._last_seen = snapshot, listers, last_seen
         self.feature_gates: Mapping[str, bool] = feature_gates({})
-        self.clock, self.binder, self.nominations = _Still(), _Nobody(), NoNominations()
+        self.clock: Clock = clock or _Still()
+        self.binder, self.nominations = _Nobody(), NoNominations()
+        self.writer: ObjectWriter | None = writer
         self.rng = random.Random(seed)
-        self.writer = None
 
     def last_seen(self, pod: Pod) -> Pod | None:
-        """A pod as last seen: nothing is assumed here."""
-        return pod
+        """A pod as last seen."""
+        return self._last_seen(pod)
 
     def snapshot(self) -> Snapshot:
         """The nodes."""
@@ -120,7 +144,7 @@ class PureHandle:
 
     def lister(self, kind: Kind[T]) -> Lister[T]:
         """Objects of a kind."""
-        return self._listers.get(kind.plural, NoObjects())  # type: ignore[return-value]
+        return self._listers(kind)
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
         """Nobody waits in Permit here."""
@@ -164,7 +188,7 @@ class PodPlugins:
         table = world.snapshot.table
         found = table.memo.get("batch pod plugins")
         if not isinstance(found, PodPlugins):
-            found = cls(PureHandle(world.snapshot, world.seed, world.listers))
+            found = cls(world.handle or PureHandle(world.snapshot, world.seed))
             table.memo["batch pod plugins"] = found
         return found
 
@@ -179,10 +203,12 @@ class PodPlugins:
         """
         pod = info.pod
         shared = self.framework.sign(info)
+        if pod.spec.volumes:
+            return info.key
         social = info.has_affinity or pod.spec.topology_spread_constraints
         if social or table.rows_with_affinity or table.rows_with_anti_affinity:
             spec = pod.spec
             labels = tuple(sorted(pod.metadata.labels.items()))
             apart = info.key if social else ""
-            return shared, pod.metadata.namespace, labels, info.host_ports, apart, spec.node_name
-        return shared, info.host_ports
+            return shared, pod.metadata.namespace, labels, info.host_ports, apart, spec.node_name, share_of(pod)
+        return shared, info.host_ports, share_of(pod)

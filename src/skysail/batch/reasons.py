@@ -21,6 +21,10 @@ def shortage_outcome(session: Session, job: Job, shortage: Shortage | None) -> O
     queue = session.queue_of(job)
     if shortage is None:
         return _not_enough(session, job, job.counts().total, job.min_member, {})
+    fault = session.volume_fault(shortage.task)
+    if fault:
+        events = (told(Event.VOLUME_CHANGED), *ROOM)
+        return Outcome(OutcomeCode.VOLUMES_NOT_READY, fault, {"task": shortage.task.key}, next_events=events)
     if shortage.refusal is not None:
         return quota_outcome(queue, shortage.refusal, shortage.need)
     if shortage.lacks_slot:
@@ -34,12 +38,14 @@ def shortage_outcome(session: Session, job: Job, shortage: Shortage | None) -> O
         return Outcome(
             OutcomeCode.QUOTA_EXCEEDED, shortage.words, {"queue": queue.name}, next_events=_queue_events(queue)
         )
-    histogram = session.explainer(shortage.task)
+    histogram = session.histogram(shortage.task)
+    room = room_events(shortage.task)
     single = job.min_member <= 1 and shortage.need <= 1
     if single or not could_ever(session, shortage.task, 1):
         return _no_node(session, shortage.task, histogram)
     ready = job.counts().total
-    return _not_enough(session, job, ready + shortage.have, max(job.min_member, ready + shortage.need), histogram)
+    need = max(job.min_member, ready + shortage.need)
+    return _not_enough(session, job, ready + shortage.have, need, histogram, room)
 
 
 def quota_outcome(queue: Queue, refusal: Refusal, tasks: int = 1) -> Outcome:
@@ -119,16 +125,25 @@ def _no_node(session: Session, task: Task, histogram: Mapping[str, int]) -> Outc
     count = len(session.nodes.table)
     reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(histogram.items()))
     words = f"0/{count} nodes hold {task.key}" + (f": {reasons}" if reasons else "")
-    return Outcome(OutcomeCode.NO_NODE, words, {"task": task.key}, next_events=ROOM, detail={"nodes": dict(histogram)})
+    return Outcome(
+        OutcomeCode.NO_NODE, words, {"task": task.key}, next_events=room_events(task), detail={"nodes": dict(histogram)}
+    )
 
 
-def _not_enough(session: Session, job: Job, have: int, need: int, histogram: Mapping[str, int]) -> Outcome:
+def room_events(task: Task) -> tuple[str, ...]:
+    """What may give a task a node; volumes only where it has any."""
+    return (*ROOM, told(Event.VOLUME_CHANGED)) if task.pod.spec.volumes else ROOM
+
+
+def _not_enough(
+    session: Session, job: Job, have: int, need: int, histogram: Mapping[str, int], room: tuple[str, ...] = ROOM
+) -> Outcome:
     words = f"{have} of {need} members find a place"
     return Outcome(
         OutcomeCode.NOT_ENOUGH,
         words,
         {"have": have, "need": need},
-        next_events=(*ROOM, *_queue_events(session.queue_of(job))),
+        next_events=(*room, *_queue_events(session.queue_of(job))),
         detail={"nodes": dict(histogram)},
     )
 

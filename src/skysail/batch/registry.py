@@ -11,6 +11,8 @@ from skysail.batch.actions.bind import Bind
 from skysail.batch.actions.reclaim import Reclaim, ReclaimArguments
 from skysail.batch.actions.release_quota import ReleaseQuota
 from skysail.batch.plugins.binpack import Binpack, BinpackArguments
+from skysail.batch.plugins.conformance import Conformance
+from skysail.batch.plugins.devices import Devices
 from skysail.batch.plugins.drf import Drf
 from skysail.batch.plugins.entitlement import EntitlementArguments, EntitlementPlugin
 from skysail.batch.plugins.gang import Gang
@@ -18,6 +20,10 @@ from skysail.batch.plugins.jobqueue import JobQueuePlugin
 from skysail.batch.plugins.nodeorder import NodeOrder
 from skysail.batch.plugins.predicates import Predicates
 from skysail.batch.plugins.priority import Priority
+from skysail.batch.plugins.rescheduling import Rescheduling, ReschedulingArguments
+from skysail.batch.plugins.sla import Sla, SlaArguments
+from skysail.batch.plugins.spot import Spot
+from skysail.batch.plugins.storage import Storage
 from skysail.batch.session import Action, Arguments, BatchPlugin
 
 Row = tuple[Callable[[Any], Any], type[Arguments]]
@@ -32,11 +38,17 @@ ACTIONS: Final[Mapping[str, Row]] = {
     "releaseQuota": (ReleaseQuota, Arguments),
 }
 PLUGINS: Final[Mapping[str, Row]] = {
+    "sla": (Sla, SlaArguments),
     "priority": (Priority, Arguments),
     "gang": (Gang, Arguments),
     "jobqueue": (JobQueuePlugin, Arguments),
+    "spot": (Spot, Arguments),
     "entitlement": (EntitlementPlugin, EntitlementArguments),
     "drf": (Drf, Arguments),
+    "conformance": (Conformance, Arguments),
+    "devices": (Devices, Arguments),
+    "rescheduling": (Rescheduling, ReschedulingArguments),
+    "storage": (Storage, Arguments),
     "predicates": (Predicates, Arguments),
     "nodeorder": (NodeOrder, Arguments),
     "binpack": (Binpack, BinpackArguments),

@@ -17,10 +17,12 @@ from skysail.batch.session import Session
 Times = npt.NDArray[np.int64]
 
 
-def takes_turns(task: Task) -> bool:
+def takes_turns(session: Session, task: Task) -> bool:
     """Whether placing one such task changes where the next may go, beyond the room it takes."""
     spec, info = task.pod.spec, task.info
-    return bool(info.has_affinity or spec.topology_spread_constraints or info.claims or spec.resource_claims)
+    if info.has_affinity or spec.topology_spread_constraints or spec.volumes or spec.resource_claims:
+        return True
+    return any(says(task) for says in session.turns)
 
 
 def fitting(session: Session, task: Task) -> RowMask:

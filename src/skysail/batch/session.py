@@ -122,8 +122,14 @@ class Session(Registrar):
         self.faults: list[str] = []
         self.signer: Callable[[Task], object] = lambda task: id(task.request)
         """Equal for tasks that fit the same rows and score alike; the predicates plugin sets a better one."""
-        self.explainer: Callable[[Task], Mapping[str, int]] = lambda task: {}
-        """How many nodes gave which reason; the predicates plugin sets one."""
+        self.explainers: list[Callable[[Task], Mapping[str, int]]] = []
+        """Who says how many nodes gave which reason."""
+        self.turns: list[Callable[[Task], bool]] = []
+        """Who says that placing one such task changes where the next may go."""
+        self.volume_fault: Callable[[Task], str] = lambda task: ""
+        """What keeps a task's volumes from being ready anywhere; the storage plugin sets it."""
+        self.max_moves = 0
+        """How many pods may be moved to defragment for one job; the rescheduling plugin says so."""
         self.memo: dict[object, object] = {}
         """What actions and plugins derive in this session, under keys that name them."""
         self._digest = blake2b(digest_size=16)
@@ -161,6 +167,14 @@ class Session(Registrar):
         """The queue of a valid job."""
         return self.world.tree[job.queue]
 
+    def histogram(self, task: Task) -> dict[str, int]:
+        """How many nodes gave which reason against a task."""
+        found: dict[str, int] = {}
+        for explain in self.explainers:
+            for reason, number in explain(task).items():
+                found[reason] = found.get(reason, 0) + number
+        return found
+
     def waiting_jobs(self) -> Iterator[Job]:
         """Valid awake jobs that were not settled yet in this session, in the order they woke."""
         return (job for job in list(self.jobs.values()) if job.key in self.world.sleepers.awake)
@@ -172,6 +186,8 @@ class Session(Registrar):
         if self.world.settle(job, outcome):
             self.outcomes[job.key] = job
         if outcome is not None:
+            if until is None:
+                until = self.world.sleepers.moment_of(job.key)
             self.world.sleepers.sleep(job.key, outcome.next_events or (told(Event.GROUP_CHANGED, job.key),), until)
             self.note(
                 "wait", job.key, outcome.code.value, *(f"{key}={value}" for key, value in outcome.numbers.items())

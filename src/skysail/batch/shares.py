@@ -24,12 +24,14 @@ class Entitlements:
         demand: What each queue holds and waits for, alike.
         scaled: Queues whose guarantee or deserved share had to be scaled down, with the keys.
         totals: What the cluster offers, by key.
+        usage: Decayed past use, by queue.
     """
 
     shares: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
     demand: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
     scaled: dict[str, set[FlavorResource]] = field(default_factory=dict)
     totals: dict[FlavorResource, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, queue: str, key: FlavorResource) -> int | None:
         """A queue's share; None when it is not measured there."""
@@ -81,7 +83,7 @@ def entitlements_of(world: World) -> Entitlements:
 
     Cost: Grows with queues times resources, not with jobs or nodes.
     """
-    found = Entitlements()
+    found = Entitlements(usage=world.usage.millionths)
     flavored = {key for queue in world.tree.values() for key in queue.spec.figures if key[0] != ANY}
     resources = {resource for _, resource in flavored} | _resources(world)
     for queue in world.tree.values():
@@ -140,7 +142,7 @@ def _divide(siblings: Sequence[Queue], pool: int, key: FlavorResource, found: En
     measured = [queue for queue in siblings if not queue.is_spot and _is_measured(queue, key)]
     if not measured:
         return
-    division = divide(pool, [_claimant(queue, key, found.demand[queue.name].get(key, 0)) for queue in measured])
+    division = divide(pool, [_claimant(found, queue, key) for queue in measured])
     for queue in measured:
         found.shares[queue.name][key] = division.shares[queue.name]
         if division.scaled:
@@ -149,17 +151,17 @@ def _divide(siblings: Sequence[Queue], pool: int, key: FlavorResource, found: En
             _divide(queue.children, division.shares[queue.name], key, found)
 
 
-def _claimant(queue: Queue, key: FlavorResource, demand: int) -> Claimant:
+def _claimant(found: Entitlements, queue: Queue, key: FlavorResource) -> Claimant:
     spec, figures = queue.spec, queue.figures(key)
     return Claimant(
         queue.name,
-        demand,
+        found.demand[queue.name].get(key, 0),
         guarantee=_summed(queue, key, "guarantee") or 0,
         deserved=_summed(queue, key, "deserved"),
         capability=figures.capability,
         weight=spec.weight if figures.weight is None else figures.weight,
         priority=spec.priority,
-        usage=spec.usage,
+        usage=found.usage.get(queue.name, spec.usage),
         usage_weight=spec.usage_weight,
         created=spec.created,
     )

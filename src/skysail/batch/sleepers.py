@@ -68,6 +68,10 @@ class Sleepers:
             heapq.heappop(self._moments)
         return self._moments[0][0] if self._moments else None
 
+    def waiting_for(self, event: str) -> list[str]:
+        """Who waits for an event."""
+        return list(self._by_event.get(event, ()))
+
     def is_awaited(self, event: str) -> bool:
         """Whether anybody waits for an event."""
         return event in self._by_event

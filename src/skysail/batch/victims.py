@@ -3,7 +3,7 @@
     tier   whose                                              asked
     SPOT   jobs of Spot queues                                reclaimable
     OVER   jobs of queues above their entitlement             reclaimable
-    OWN    jobs of lower priority in the own queue            preemptable
+    OWN    jobs of lower priority in the own queue            preemptable, and `may_preempt` whatever plugins say
 
 Inside a tier, members above a gang's minimum go first, one by one; then whole gangs. Lowest priority first, newest
 first, uid last.
@@ -70,13 +70,22 @@ def _jobs_by_tier(session: Session, job: Job, queue: Queue) -> dict[Tier, list[J
         if other is None:
             continue
         if other is queue:
-            if victim.priority <= job.priority:
+            if may_preempt(queue, job, victim):
                 found[Tier.OWN].append(victim)
         elif other.is_spot:
             found[Tier.SPOT].append(victim)
         else:
             found[Tier.OVER].append(victim)
     return found
+
+
+def may_preempt(queue: Queue, job: Job, victim: Job) -> bool:
+    """Whether a job may take from another of its queue at all: strictly lower, or by policy equal and newer."""
+    policy = queue.spec.preemption.within_queue
+    if policy == "Never":
+        return False
+    newer_equal = victim.priority == job.priority and victim.created > job.created
+    return victim.priority < job.priority or (policy == "LowerOrNewerEqualPriority" and newer_equal)
 
 
 def running_jobs(session: Session) -> list[Job]:

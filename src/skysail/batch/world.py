@@ -11,10 +11,12 @@ group is not there waits, and says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from skysail.api.core import Pod
 from skysail.api.node import Node
+from skysail.api.resources import resource_amounts
+from skysail.batch.devices import share_of
 from skysail.batch.flavors import Flavors
 from skysail.batch.ledger import Column, Ledger
 from skysail.batch.membership import read_membership
@@ -27,10 +29,11 @@ from skysail.batch.model.slot import Slot
 from skysail.batch.model.specs import FlavorSpec, JobQueueSpec, Membership, PodGroupSpec, QueueSpec, QuotaSpec
 from skysail.batch.sleepers import Sleepers
 from skysail.batch.slot_room import placeholder
+from skysail.batch.usage import Usage
 from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
-from skysail.scheduler.framework.handle import Lister
+from skysail.scheduler.framework.handle import Handle
 
 SCHEDULER_NAME: Final = "sky-scheduler"
 DEFAULT_QUEUE: Final = "default"
@@ -43,6 +46,18 @@ _COLUMNS: Final = {
 }
 
 
+class VolumeReserver(Protocol):
+    """Who keeps assumed volumes between a decision and its binding."""
+
+    def unreserve(self, task: Task, node: str) -> None:
+        """Give them back."""
+        ...
+
+    async def pre_bind(self, task: Task) -> str:
+        """Write them; why that failed, or empty."""
+        ...
+
+
 class World:
     """The account.
 
@@ -51,9 +66,10 @@ class World:
         cache: Shared with the pod-at-a-time engine, which then feeds it; an own one, fed from here, when None.
         membership: Reads a pod's group, role and queue.
         seed: For dice, should any plugin need them; part of every dump.
-        listers: Other objects that pod plugins look at, by plural name.
 
     Attributes:
+        handle: What pod plugins are lent; one without other objects when None.
+        storage: Keeps volumes that were assumed; set by the storage plugin.
         now: Seconds since 1970; set by whoever steps the world.
         snapshot: The nodes as sessions see them.
         tree: The queues.
@@ -66,6 +82,7 @@ class World:
         heads: Blocked heads of each queue, with what they lack; see `actions.lines`.
         shares: What each queue was entitled to when that was last looked at, to see who may claim more now.
         foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
+        sharers: Uids of tasks that ask for a part of a device.
         evicting: Uids of tasks whose eviction was decided; they count as leaving before their pods say so.
         distrust: Pairs of job and node where a bind failed, with the node's generation then.
     """
@@ -77,15 +94,16 @@ class World:
         cache: ClusterCache | None = None,
         membership: Callable[[Pod], Membership] = read_membership,
         seed: int = 0,
-        listers: Mapping[str, Lister[object]] | None = None,
     ) -> None:
-        self.scheduler_name, self.seed, self.listers = scheduler_name, seed, dict(listers or {})
+        self.scheduler_name, self.seed = scheduler_name, seed
+        self.handle: Handle | None = None
+        self.storage: VolumeReserver | None = None
         self.owns_cache = cache is None
         self.cache = cache if cache is not None else ClusterCache()
         self.snapshot = Snapshot()
         self.now = 0.0
         self.membership = membership
-        self.flavors, self.ledger, self.sleepers = Flavors(), Ledger(), Sleepers()
+        self.flavors, self.ledger, self.sleepers, self.usage = Flavors(), Ledger(), Sleepers(), Usage()
         self.queue_specs: dict[str, QueueSpec] = {}
         self.tree = QueueTree([QueueSpec(DEFAULT_QUEUE)])
         self.job_queues: dict[str, JobQueueSpec] = {}
@@ -100,6 +118,7 @@ class World:
         self.wanted: dict[str, dict[str, int]] = {}
         self.bundles: dict[str, dict[str, Job]] = {}
         self.evicting: set[str] = set()
+        self.sharers: set[str] = set()
         self.changes = 0
         """Rises with every change that may matter to a decision."""
         self._foreign: dict[str, tuple[str, Mapping[str, int]]] = {}
@@ -120,9 +139,18 @@ class World:
         if self.flavors.set_node(node) and before is not None:
             self._recharge()
         if before is None:
-            self.tell(Event.NODE_ADDED)
+            self._tell_new_node(node)
         elif _matters(before) != _matters(node):
             self.tell(Event.NODE_CHANGED)
+
+    def _tell_new_node(self, node: Node) -> None:
+        """Wake those of whom a new node could hold at least one task; to the others it is no news."""
+        offered = resource_amounts(node.status.allocatable)
+        self.changes += 1
+        for key in self.sleepers.waiting_for(told(Event.NODE_ADDED)):
+            requests = {id(task.request): task.request for task in self.jobs[key].tasks.values()}
+            if any(all(offered.get(name, 0) >= amount for name, amount in each.items()) for each in requests.values()):
+                self.sleepers.wake(key)
 
     def remove_node(self, name: str) -> None:
         """A node is gone; its pods are so only when they say it."""
@@ -343,6 +371,8 @@ class World:
         task.sub_group = self._sub_group_of(task, job)
         task.state = TaskState.GATED
         job.tasks[task.uid] = self.tasks[task.uid] = task
+        if share_of(pod) is not None:
+            self.sharers.add(task.uid)
         if not job.queue or membership.queue or membership.job_queue:
             self._requeue_job(job)
         return task
@@ -393,6 +423,8 @@ class World:
         job = task.job
         if task.state is TaskState.CLAIMED:
             self.end_claim(job)
+        if task.state is TaskState.BINDING:
+            self._unreserve(task)
         if task.state is TaskState.BINDING and self.cache.is_assumed(task.uid):
             self.cache.forget(task.uid)
         self.move(task, TaskState.FAILED, task.node)
@@ -400,6 +432,7 @@ class World:
         del job.tasks[task.uid]
         del self.tasks[task.uid]
         self.evicting.discard(task.uid)
+        self.sharers.discard(task.uid)
         self._wake(job)
         self._drop_if_empty(job)
 
@@ -495,6 +528,10 @@ class World:
         if self.cache.is_assumed(task.uid):
             self.cache.forget(task.uid)
 
+    def _unreserve(self, task: Task) -> None:
+        if self.storage is not None:
+            self.storage.unreserve(task, task.node)
+
     def may_still_bind(self, task: Task) -> bool:
         """Whether the task is still meant for its node, and the node, by what is accounted to it now, holds it."""
         if self.tasks.get(task.uid) is not task or task.state is not TaskState.BINDING:
@@ -513,6 +550,7 @@ class World:
             return
         node = task.node
         self.unassume(task)
+        self._unreserve(task)
         self._leave_slot(task)
         self.move(task, TaskState.PENDING, "")
         account = self.cache.node_info(node)
@@ -576,6 +614,7 @@ class World:
         if not kept:
             for task in job.in_state(TaskState.CLAIMED):
                 self.unassume(task)
+                self._unreserve(task)
                 self.move(task, TaskState.PENDING, "")
         self.tell(Event.CLAIM_ENDED)
         self._wake(job)
@@ -671,6 +710,10 @@ class World:
         self.tell(Event.SLOT_CHANGED)
 
     # -- waking ----------------------------------------------------------------------------------------------------
+
+    def settle_usage(self, now: float) -> None:
+        """Count past use up to now."""
+        self.usage.settle(self.tree.values(), self.ledger, self.flavors.totals, now)
 
     def tell(self, event: Event, about: str = "") -> None:
         """Something happened that some sleeper may wait for."""

@@ -15,11 +15,12 @@ from skysail.api.kinds import PODS, Kind
 from skysail.api.meta import format_time
 from skysail.api.ports import Clock
 from skysail.api.raw import Raw
+from skysail.batch.demand import MORE_ROOM_HELPS
 from skysail.batch.feeding import Feeding
 from skysail.batch.kinds import POD_GROUPS, QUOTAS, PodGroup
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, Task, TaskState
-from skysail.batch.model.outcome import Outcome, OutcomeCode
+from skysail.batch.model.outcome import Outcome
 from skysail.batch.model.slot import Slot
 from skysail.client.api_client import ApiClient
 from skysail.client.bodies import STRATEGIC
@@ -27,12 +28,10 @@ from skysail.client.bodies import STRATEGIC
 _log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
-MORE_ROOM_HELPS: Final = frozenset({OutcomeCode.NO_NODE, OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_TOPOLOGY})
-"""A larger cluster would help: their pods' reason is upstream's `Unschedulable`, which autoscalers look for."""
 
 
 def pod_reason(outcome: Outcome) -> str:
-    """The reason of a pod's PodScheduled condition."""
+    """The reason of a pod's PodScheduled condition; where more nodes help, upstream's, which autoscalers look for."""
     return "Unschedulable" if outcome.code in MORE_ROOM_HELPS else outcome.code.value
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from skysail.batch.actions.allocate_zone import place_in_zone
 from skysail.batch.claims import waiting_for_victims
+from skysail.batch.consolidation import all_find_places, units_to_move
 from skysail.batch.expressions import RowMask
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
@@ -95,6 +96,8 @@ class Reclaim:
             move = self._find(session, job, units)
             if move is not None and self._make(session, job, move):
                 return
+        if session.max_moves and self._consolidate(session, job):
+            return
         session.memo[key] = (session.nodes.released, len(units))
         self._explain(session, job, len(units))
 
@@ -164,6 +167,17 @@ class Reclaim:
         """Whether queue priority, not the balance of shares, is the reason."""
         return session.queue_of(job).spec.preemption.within_quota == "LowerQueuePriority"
 
+    def _consolidate(self, session: Session, job: Job) -> bool:
+        """Move a few pods elsewhere, when that makes room; all of them must find a place."""
+        need = max(job.pending(), key=lambda task: sum(task.request.values()))
+        for units in units_to_move(session, job, need):
+            with session.statement() as statement:
+                _evict(statement, units)
+                fits = _place(session, statement, job) and all_find_places(session, units)
+            if fits and self._make(session, job, Move(units, ())):
+                return True
+        return False
+
     def _claim(self, session: Session, job: Job, move: Move) -> Claim:
         victims = [task for unit in move.units for task in unit.tasks]
         graces = [task.pod.spec.termination_grace_period_seconds for task in victims]
@@ -187,7 +201,9 @@ class Reclaim:
         scaled = sorted(f"{flavor}/{name}" for flavor, name in session.entitlements.scaled.get(queue.name, ()))
         asked = {resource for task in job.tasks.values() for resource in task.request}
         scaled = [name for name in scaled if name.partition("/")[2] in asked]
-        events = (*before.next_events, told(Event.SHARES_MOVED, queue.name))
+        events = before.next_events
+        if len(session.world.tree) > 1:
+            events = (*events, told(Event.SHARES_MOVED, queue.name))
         detail = {**before.detail, "candidates": candidates}
         code, message, numbers = before.code, before.message, before.numbers
         if scaled and before.code in (OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE):

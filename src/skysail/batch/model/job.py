@@ -55,12 +55,14 @@ class Task:
         node: Where it is or shall be; empty while it waits.
         request: What it asks for, `pods` included, zeros left out. Equal requests are one object.
         charged: What the ledger holds for it, so that exactly this is taken back.
+        signed: Its signature as last computed, with what that depended on; whoever signs keeps it here.
         slot: The explicit slot it sits in.
         started: Seconds at which it was bound.
     """
 
     __slots__ = (
-        "charged", "info", "job", "membership", "node", "request", "slot", "started", "state", "sub_group", "uid",
+        "charged", "info", "job", "membership", "node", "request", "signed", "slot", "started", "state", "sub_group",
+        "uid",
     )  # fmt: skip
 
     def __init__(self, info: PodInfo, job: "Job", membership: Membership = ALONE) -> None:
@@ -71,6 +73,7 @@ class Task:
         self.node = ""
         self.request = request_of(info)
         self.charged: ResourceVector | None = None
+        self.signed: tuple[object, object, object] | None = None
         self.slot: Slot | None = None
         self.started = 0.0
 

@@ -71,7 +71,8 @@ class QueueSpec:
         preemption: Whom its jobs may evict.
         reclaim_min_runtime_seconds: How long a job of this queue runs before others may reclaim it.
         preempt_min_runtime_seconds: Alike, for its own queue's jobs.
-        usage: Decayed past use, in millionths of the cluster.
+        usage: Decayed past use, in millionths of the cluster, as a status kept it; the engine goes on from there.
+        usage_half_life_seconds: After this long, use counts half; 0 counts no past use.
         usage_weight: How much past use counts, in thousandths.
         state: Open, Closed or Closing.
         max_jobs: How many jobs may run; None is any number.
@@ -94,6 +95,7 @@ class QueueSpec:
     reclaim_min_runtime_seconds: float = 0.0
     preempt_min_runtime_seconds: float = 0.0
     usage: int = 0
+    usage_half_life_seconds: float = 0.0
     usage_weight: int = 0
     state: QueueState = "Open"
     max_jobs: int | None = None
@@ -194,6 +196,7 @@ class PodGroupSpec:
         owner: The top owner, `Kind/namespace/name`; for `why job`.
         created: Seconds since 1970.
         bundle_members: Keys of all gangs of its bundle, its own included; empty when it does not say.
+        sla_waiting_seconds: After so long of waiting it goes before others of its queue; None is no agreement.
     """
 
     namespace: str
@@ -217,6 +220,7 @@ class PodGroupSpec:
     owner: str = ""
     created: float = 0.0
     bundle_members: frozenset[str] = frozenset()
+    sla_waiting_seconds: float | None = None
 
     @property
     def key(self) -> str:

@@ -8,6 +8,7 @@ from skysail.batch.expressions import RowMask
 from skysail.batch.model.job import Task
 from skysail.batch.pod_plugins import PodPlugins
 from skysail.batch.session import Arguments, Session
+from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.evaluation import Filtered
 from skysail.scheduler.framework.status import Code
 
@@ -25,7 +26,7 @@ class Predicates:
         self._session = session
         self._plugins = PodPlugins.of(session.world)
         session.signer = self.signature
-        session.explainer = self.histogram
+        session.explainers.append(self.histogram)
         session.memo["could ever"] = self.could_ever
         session.add_predicate(self.name, self.predicate)
 
@@ -34,7 +35,12 @@ class Predicates:
 
     def signature(self, task: Task) -> Hashable:
         """Equal for tasks that fit the same rows and score alike."""
-        return self._plugins.signature(task.info, self._session.nodes.table)
+        table = self._session.nodes.table
+        social = bool(table.rows_with_affinity or table.rows_with_anti_affinity)
+        known = task.signed
+        if known is None or known[0] is not task.info or known[1] is not social:
+            known = task.signed = (task.info, social, self._plugins.signature(task.info, table))
+        return known[2]
 
     def predicate(self, task: Task) -> RowMask:
         """(size,) bool."""
@@ -74,9 +80,14 @@ class Predicates:
         filtered = self._filtered(task)
         if filtered is None:
             return {"refused before any node was looked at": len(table)}
-        counts = np.bincount(filtered.first[: table.size][table.live[: table.size]], minlength=len(filtered.statuses))
-        found: dict[str, int] = {}
-        for number, status in enumerate(filtered.statuses):
-            for reason in status.reasons if number and counts[number] else ():
-                found[reason] = found.get(reason, 0) + int(counts[number])
-        return found
+        return reasons_of(filtered, table)
+
+
+def reasons_of(filtered: Filtered, table: NodeTable) -> dict[str, int]:
+    """How many live nodes gave which reason."""
+    counts = np.bincount(filtered.first[: table.size][table.live[: table.size]], minlength=len(filtered.statuses))
+    found: dict[str, int] = {}
+    for number, status in enumerate(filtered.statuses):
+        for reason in status.reasons if number and counts[number] else ():
+            found[reason] = found.get(reason, 0) + int(counts[number])
+    return found

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from skysail.batch.model.job import Job, Task
 from skysail.batch.session import Arguments, Session
+from skysail.batch.victims import may_preempt
 
 
 class Priority:
@@ -16,7 +17,6 @@ class Priority:
 
     def on_session_open(self, session: Session) -> None:
         """Register."""
-        self._now = session.now
         session.add_job_order(self.name, self.job_order)
         session.add_task_order(self.name, self.task_order)
         session.add_preemptable(self.name, self.preemptable)
@@ -35,19 +35,8 @@ class Priority:
         return -task.priority
 
     def preemptable(self, job: Job, candidates: Sequence[Task]) -> list[Task]:
-        """Tasks of strictly lower jobs; of equal but newer ones where the queue says so."""
-        policy = self._session.queue_of(job).spec.preemption.within_queue
-        if policy == "Never" or not self._may_preempt(job):
+        """Tasks of lower jobs, or as the queue's policy says; nobody for pods that must not preempt."""
+        if any(task.pod.spec.preemption_policy == "Never" for task in job.tasks.values()):
             return []
-        newer_too = policy == "LowerOrNewerEqualPriority"
-        mine = (job.priority, -job.created)
-        return [
-            task
-            for task in candidates
-            if task.job.priority < job.priority
-            or (newer_too and task.job.priority == job.priority and -task.job.created < mine[1])
-        ]
-
-    @staticmethod
-    def _may_preempt(job: Job) -> bool:
-        return all(task.pod.spec.preemption_policy != "Never" for task in job.tasks.values())
+        queue = self._session.queue_of(job)
+        return [task for task in candidates if may_preempt(queue, job, task.job)]
