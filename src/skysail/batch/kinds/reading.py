@@ -173,6 +173,7 @@ def read_queue(queue: Queue, notes: Notes) -> specs.QueueSpec:
         reclaim_min_runtime_seconds=notes.seconds(spec.reclaim_min_runtime, "reclaimMinRuntime"),
         preempt_min_runtime_seconds=notes.seconds(spec.preempt_min_runtime, "preemptMinRuntime"),
         usage=queue.status.usage,
+        usage_half_life_seconds=notes.seconds(spec.fair_sharing.usage_half_life, "fairSharing.usageHalfLife"),
         usage_weight=spec.fair_sharing.usage_weight,
         state=STATES[spec.stop_policy],
         max_jobs=spec.max_jobs,
