@@ -48,6 +48,7 @@ class Caller:
     ) -> None:
         self._transport, self._rng, self._timeout, self._retries = transport, rng, timeout_seconds, retries
         self._headers = {"accept": _JSON, "user-agent": f"{user_agent} skysail/{__version__}"}
+        self._with_body: dict[str, dict[str, str]] = {}
         self._requests = self._repeated = self._failed = 0
 
     def statistics(self) -> ClientStatistics:
@@ -87,7 +88,10 @@ class Caller:
             ApiError: The server said no.
             Unreachable: It said nothing.
         """
-        headers = {**self._headers, "content-type": content_type} if body else self._headers
+        headers = self._headers
+        if body:
+            known = self._with_body.get(content_type)
+            headers = known or self._with_body.setdefault(content_type, {**headers, "content-type": content_type})
         request = Request(method, path, query, headers, body, self._timeout)
         attempt = 0
         while True:

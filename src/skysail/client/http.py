@@ -11,12 +11,13 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from enum import Enum
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from skysail.api.errors import ConfigError, Unreachable, error_from_response
@@ -28,6 +29,8 @@ from skysail.client.lines import split_lines
 
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _EVENTS = re.compile(r"/(?:api/v1|apis/events\.k8s\.io/[^/]+)(?:/namespaces/[^/]+)?/events(?:/|$)")
+_PLAIN = re.compile(r"[A-Za-z0-9_.~/:@!$&'()*+,;=-]+")
+_PREPARED = 64
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -66,6 +69,9 @@ class HttpTransport:
             raise ConfigError(f"not the URL of a server: {config.server!r}", file=config.source, path="server")
         encoding = "identity" if split.hostname in _LOOPBACK else "gzip"
         self._headers = [*config.headers, ("accept-encoding", encoding)]
+        self._prepared: dict[int, tuple[Mapping[str, str], Credential, CIMultiDict[str]]] = {}
+        base = URL(self._base, encoded=True)
+        self._scheme, self._authority, self._root = base.scheme, base.raw_authority, base.raw_path.rstrip("/")
         self._encrypted = split.scheme == "https"
         self._certificate: ClientCertificate | None = None
         self._tls = self._tls_for(None)
@@ -122,8 +128,19 @@ class HttpTransport:
         return None if renewed is rejected else renewed
 
     async def _exchange(self, request: Request, credential: Credential) -> Response:
-        async with self._translated(request), await self._send(request, lane_of(request), credential) as response:
-            return Response(response.status, tuple(response.headers.items()), await response.read())
+        seconds = request.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._send(request, lane_of(request), credential)
+                try:
+                    body = await response.read()
+                finally:
+                    response.release()
+        except TimeoutError as error:
+            raise self._unreachable(request, f"no answer within {seconds:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(request, error) from error
+        return Response(response.status, tuple(response.headers.items()), body)
 
     async def _open(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
         async with self._translated(request):
@@ -135,7 +152,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _translated(self, request: Request) -> AsyncIterator[None]:
-        """The request's time-out, and the one place where aiohttp's exceptions become ours."""
+        """The request's time-out, and aiohttp's exceptions made ours; plain requests do without the context."""
         seconds = request.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
         try:
             async with asyncio.timeout(seconds):
@@ -146,22 +163,39 @@ class HttpTransport:
             raise self._unreachable(request, error) from error
 
     async def _send(self, request: Request, lane: Lane, credential: Credential) -> aiohttp.ClientResponse:
-        session = await self._session(lane, credential)
-        headers = [*request.headers.items(), *self._headers]
-        if credential.authorization:
-            headers.append(("authorization", credential.authorization))
+        session = self._lanes.get(lane)
+        if session is None or self._closed or credential.certificate is not self._certificate:
+            session = await self._session(lane, credential)
         return await session.request(
             request.method,
             self._url(request),
-            headers=headers,
+            headers=self._headers_of(request, credential),
             data=request.body or None,
             allow_redirects=False,
             server_hostname=self._config.tls_server_name or None,
         )
 
+    def _headers_of(self, request: Request, credential: Credential) -> CIMultiDict[str]:
+        """The request's headers and ours, made once for each mapping that callers use again and again."""
+        known = self._prepared.get(id(request.headers))
+        if known is not None and known[0] is request.headers and known[1] is credential:
+            return known[2]
+        headers = CIMultiDict([*request.headers.items(), *self._headers])
+        if credential.authorization:
+            headers.add("authorization", credential.authorization)
+        if len(self._prepared) >= _PREPARED:
+            self._prepared.clear()
+        self._prepared[id(request.headers)] = (request.headers, credential, headers)
+        return headers
+
     def _url(self, request: Request) -> URL:
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        return URL(f"{self._base}{quote(request.path, safe=_PATH_CHARACTERS)}{query}", encoded=True)
+        path = request.path
+        if not path.isascii() or not _PLAIN.fullmatch(path):
+            path = quote(path, safe=_PATH_CHARACTERS)
+        query = urlencode(request.query) if request.query else ""
+        return URL.build(
+            scheme=self._scheme, authority=self._authority, path=self._root + path, query_string=query, encoded=True
+        )
 
     async def _session(self, lane: Lane, credential: Credential) -> aiohttp.ClientSession:
         if self._closed:

@@ -12,9 +12,14 @@ from skysail.scheduler.plugins.args import PluginArgs
 
 
 class DefaultBinder:
-    """The plugin."""
+    """The plugin.
+
+    Attributes:
+        in_time: Its calls have time-outs of their own; no deadline is needed around it.
+    """
 
     name = "DefaultBinder"
+    in_time = True
 
     def __init__(self, args: PluginArgs, handle: Handle) -> None:
         self._handle = handle
