@@ -6,7 +6,9 @@ await process.run()
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry
 
 from skysail.api.errors import AlreadyExists
 from skysail.api.kinds import Kind
@@ -30,6 +32,16 @@ DEFINITIONS: Kind[Raw] = Kind(
 )
 
 
+class _BatchManager(Manager):
+    """The controllers' manager, which answers for the whole process: it is the process's lease that counts."""
+
+    process_elector: LeaderElector | None = None
+
+    def liveness(self) -> Mapping[str, str]:
+        """What is wrong with this process, by check."""
+        return {"leader_election": self.process_elector.health() if self.process_elector is not None else ""}
+
+
 class BatchProcess:
     """Engine, grouping and statuses; the leader runs all of them.
 
@@ -42,6 +54,7 @@ class BatchProcess:
         cache: The pod-at-a-time engine's, when both run in one process.
         options: The engine's.
         elector: Whose lease must be held.
+        registry: Where metrics are registered; none by default.
         observe: Told of every cycle.
     """
 
@@ -56,6 +69,7 @@ class BatchProcess:
         cache: ClusterCache | None = None,
         options: BatchOptions | None = None,
         elector: LeaderElector | None = None,
+        registry: CollectorRegistry | None = None,
         observe: Callable[[Cycle], None] = lambda cycle: None,
     ) -> None:
         options = options or BatchOptions()
@@ -73,13 +87,15 @@ class BatchProcess:
             membership=OwnerMembershipReader(),
             observe=observe,
         )
-        self.manager = Manager(
+        self.manager = _BatchManager(
             client,
             clock=clock,
             rng=rng,
             settings=ManagerSettings(component="skysail-batch"),
             informers=self._informers,
+            registry=registry,
         )
+        self.manager.process_elector = elector
         self.manager.add(GroupingController(options.scheduler_name))
         self.manager.add(KueueJobController(options.scheduler_name))
         self.standing = StandingWriting(client, self.scheduler)
