@@ -95,6 +95,24 @@ async def test_leaving_ends_open_watches_cleanly() -> None:
         assert await response.content.read() == b""
 
 
+async def test_leaving_drops_a_client_that_reads_nothing_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    head = f"GET {MAPS}?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n"
+    async with AsyncExitStack() as front:
+        server, address = await front.enter_async_context(listening())
+        _, writer = await asyncio.open_connection(address.host, address.port, limit=1)
+        writer.write(head.encode())
+        await _until(lambda: server.watches.count == 1)
+        async with client(address) as session:
+            for number in range(12):
+                body = {"metadata": {"name": f"big-{number}"}, "data": {"k": "x" * 900_000}}
+                async with session.post(MAPS, json=body) as response:
+                    assert response.status == 201
+        async with asyncio.timeout(5):
+            await front.aclose()
+    writer.close()
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_over_the_limit_is_413(chunked: bool) -> None:
     async def pieces() -> AsyncIterator[bytes]:

@@ -169,6 +169,18 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.listening.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        giving_up = asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._drop_connections)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            giving_up.cancel()
+
+    def _drop_connections(self) -> None:
+        """A client that takes nothing more would keep its answer waiting; for a lost connection uvicorn ends it."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -208,7 +220,7 @@ async def serve_http(
         server_header=False,
         ssl_certfile=str(tls.certificate) if tls else None,
         ssl_keyfile=str(tls.key) if tls else None,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=5 * _GRACE_SECONDS,
         h11_max_incomplete_event_size=None,
     )
     try:
