@@ -1,0 +1,211 @@
+"""What the world's books have in common: queues, ledger, demand, and who is awake.
+
+The bottom of `World`, which is one account in five layers, each a page: `accounts`, `slot_book` (Quotas' slots),
+`task_book` (a task's way, claims), `queue_book` (queues, lines, groups), `world` (nodes and pods).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from skysail.api.core import Pod
+from skysail.api.node import Node
+from skysail.batch.flavors import Flavors
+from skysail.batch.ledger import Column, Ledger
+from skysail.batch.membership import read_membership
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.outcome import Event, Outcome, told
+from skysail.batch.model.queue import Queue, QueueTree
+from skysail.batch.model.resources import FlavorResource, ResourceVector
+from skysail.batch.model.slot import Slot
+from skysail.batch.model.specs import JobQueueSpec, Membership, QueueSpec, QuotaSpec
+from skysail.batch.sleepers import Sleepers
+from skysail.batch.usage import Usage
+from skysail.scheduler.cache.cluster_cache import ClusterCache
+from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.framework.handle import Handle
+
+SCHEDULER_NAME: Final = "sky-scheduler"
+DEFAULT_QUEUE: Final = "default"
+ENDED_PHASES: Final = ("Succeeded", "Failed")
+COLUMNS: Final = {
+    TaskState.BINDING: Column.HELD,
+    TaskState.BOUND: Column.HELD,
+    TaskState.CLAIMED: Column.CLAIMED,
+    TaskState.RELEASING: Column.RELEASING,
+}
+
+
+class VolumeReserver(Protocol):
+    """Who keeps assumed volumes between a decision and its binding."""
+
+    def unreserve(self, task: Task, node: str) -> None:
+        """Give them back."""
+        ...
+
+    async def pre_bind(self, task: Task) -> str:
+        """Write them; why that failed, or empty."""
+        ...
+
+
+class Accounts:
+    """The account.
+
+    Args:
+        scheduler_name: Whose pods are ours.
+        cache: Shared with the pod-at-a-time engine, which then feeds it; an own one, fed from here, when None.
+        membership: Reads a pod's group, role and queue.
+        seed: For dice, should any plugin need them; part of every dump.
+
+    Attributes:
+        handle: What pod plugins are lent; one without other objects when None.
+        storage: Keeps volumes that were assumed; set by the storage plugin.
+        now: Seconds since 1970; set by whoever steps the world.
+        snapshot: The nodes as sessions see them.
+        tree: The queues.
+        ledger: Who holds what.
+        jobs: By key.
+        tasks: By pod uid.
+        slots: By key.
+        sleepers: Which jobs to look at.
+        claims: Live ones, by job key.
+        heads: Blocked heads of each queue, with what they lack; see `actions.lines`.
+        shares: What each queue was entitled to when that was last looked at, to see who may claim more now.
+        foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
+        sharers: Uids of tasks that ask for a part of a device.
+        evicting: Uids of tasks whose eviction was decided; they count as leaving before their pods say so.
+        distrust: Pairs of job and node where a bind failed, with the node's generation then.
+    """
+
+    def __init__(
+        self,
+        *,
+        scheduler_name: str = SCHEDULER_NAME,
+        cache: ClusterCache | None = None,
+        membership: Callable[[Pod], Membership] = read_membership,
+        seed: int = 0,
+    ) -> None:
+        self.scheduler_name, self.seed = scheduler_name, seed
+        self.handle: Handle | None = None
+        self.storage: VolumeReserver | None = None
+        self.owns_cache = cache is None
+        self.cache = cache if cache is not None else ClusterCache()
+        self.snapshot = Snapshot()
+        self.now = 0.0
+        self.membership = membership
+        self.flavors, self.ledger, self.sleepers, self.usage = Flavors(), Ledger(), Sleepers(), Usage()
+        self.queue_specs: dict[str, QueueSpec] = {}
+        self.tree = QueueTree([QueueSpec(DEFAULT_QUEUE)])
+        self.job_queues: dict[str, JobQueueSpec] = {}
+        self.quotas: dict[str, QuotaSpec] = {}
+        self.jobs: dict[str, Job] = {}
+        self.tasks: dict[str, Task] = {}
+        self.slots: dict[str, Slot] = {}
+        self.claims: dict[str, Claim] = {}
+        self.heads: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self.shares: dict[str, dict[FlavorResource, int]] = {}
+        self.distrust: dict[tuple[str, str], int] = {}
+        self.wanted: dict[str, dict[str, int]] = {}
+        self.bundles: dict[str, dict[str, Job]] = {}
+        self.evicting: set[str] = set()
+        self.sharers: set[str] = set()
+        self.changes = 0
+        """Rises with every change that may matter to a decision."""
+        self._foreign: dict[str, tuple[str, Mapping[str, int]]] = {}
+        self.foreign_use: dict[FlavorResource, int] = {}
+        self._vectors: dict[tuple[int, str], tuple[object, ResourceVector]] = {}
+        self._nodes: dict[str, Node] = {}
+        self.claims_made = 0
+
+    def queue_of(self, job: Job) -> Queue | None:
+        """A job's queue, or None when it is not there."""
+        return self.tree.get(job.queue)
+
+    def path_of(self, queue: str) -> tuple[Queue, ...]:
+        """Where a queue's use is charged; nowhere when the queue is not there."""
+        found = self.tree.get(queue)
+        return found.path if found is not None else ()
+
+    def bundle_of(self, job: Job) -> list[Job]:
+        """All jobs that start together with this one, itself included, by key."""
+        if job.spec is None or not job.spec.bundle:
+            return [job]
+        return [each for _, each in sorted(self.bundles[f"{job.spec.namespace}/{job.spec.bundle}"].items())]
+
+    def vector_of(self, request: object, flavor: str) -> ResourceVector:
+        """What a request charges on nodes of a flavor, with the sums over flavors; remembered."""
+        key = (id(request), flavor)
+        known = self._vectors.get(key)
+        if known is None or known[0] is not request:
+            vector = ResourceVector.of(request, flavor).over_all_flavors()  # type: ignore[arg-type]
+            if len(self._vectors) > 8192:
+                self._vectors.clear()
+            known = self._vectors[key] = (request, vector)
+        return known[1]
+
+    def _charge(self, task: Task) -> None:
+        column = COLUMNS.get(task.state)
+        if column is None or task.slot is not None:
+            return
+        task.charged = self.vector_of(task.request, self.flavors.of(task.node))
+        self.ledger.force(self.path_of(task.job.queue), task.charged, column)
+
+    def _uncharge(self, task: Task) -> None:
+        if task.charged is not None:
+            self.ledger.release(self.path_of(task.job.queue), task.charged, COLUMNS[task.state])
+            task.charged = None
+
+    def _count_wanted(self, task: Task, sign: int) -> None:
+        self.count_wanted(task.job, task.request, sign)
+
+    def count_wanted(self, job: Job, request: Mapping[str, int], number: int) -> None:
+        """So many more (or fewer) tasks of a job wait for a place."""
+        wanted = self.wanted.setdefault(job.queue, {})
+        for resource, amount in request.items():
+            wanted[resource] = wanted.get(resource, 0) + number * amount
+
+    def settle_usage(self, now: float) -> None:
+        """Count past use up to now."""
+        self.usage.settle(self.tree.values(), self.ledger, self.flavors.totals, now)
+
+    def tell(self, event: Event, about: str = "") -> None:
+        """Something happened that some sleeper may wait for."""
+        self.changes += 1
+        self.sleepers.tell(told(event, about))
+
+    def is_waiting(self, job: Job) -> bool:
+        """Whether a job owes the world an Outcome."""
+        if job.is_waiting():
+            return True
+        return job.spec is not None and not job.is_lone and not job.was_ready and len(job.tasks) < job.spec.min_member
+
+    def _wake(self, job: Job) -> None:
+        self.changes += 1
+        if self.is_waiting(job):
+            self.sleepers.wake(job.key)
+            for other in self.bundle_of(job):
+                if other is not job and self.is_waiting(other):
+                    self.sleepers.wake(other.key)
+        else:
+            job.outcome = None
+            self.sleepers.drop(job.key)
+            self._forget_head(job)
+
+    def _forget_head(self, job: Job) -> None:
+        heads = self.heads.get(job.queue)
+        if heads and any(key == job.key for key, _ in heads):
+            self.heads[job.queue] = [head for head in heads if head[0] != job.key]
+            self.tell(Event.LINE_MOVED, job.queue)
+
+    def settle(self, job: Job, outcome: Outcome | None) -> bool:
+        """Note a job's outcome after a try and let it sleep; whether code or key numbers changed."""
+        before = job.outcome
+        if outcome is None:
+            job.outcome = None
+            self.sleepers.drop(job.key)
+            return before is not None
+        since = before.since if before is not None and outcome.says_the_same(before) else self.now
+        job.outcome = Outcome(
+            outcome.code, outcome.message, outcome.numbers, since, outcome.next_events, outcome.detail
+        )
+        return not outcome.says_the_same(before)

@@ -1,0 +1,195 @@
+"""Queues, lines, flavors and groups: where jobs belong, and the ledger made anew. See `accounts` for the layers."""
+
+from collections.abc import Iterable, Mapping
+
+from skysail.batch.accounts import COLUMNS, DEFAULT_QUEUE
+from skysail.batch.ledger import Ledger
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.outcome import Event
+from skysail.batch.model.queue import QueueTree
+from skysail.batch.model.specs import FlavorSpec, JobQueueSpec, PodGroupSpec, QueueSpec
+from skysail.batch.task_book import TaskBook
+
+
+class QueueBook(TaskBook):
+    """The world's queues, lines and groups."""
+
+    def set_queue(self, spec: QueueSpec) -> None:
+        """A queue came or changed."""
+        if self.queue_specs.get(spec.name) != spec:
+            self.queue_specs[spec.name] = spec
+            self._regrow()
+
+    def remove_queue(self, name: str) -> None:
+        """A queue is gone; its jobs wait for it."""
+        if self.queue_specs.pop(name, None) is not None:
+            self._regrow()
+
+    def replace_queues(
+        self, queues: Mapping[str, QueueSpec], lines: Mapping[str, JobQueueSpec], flavors: Iterable[FlavorSpec]
+    ) -> None:
+        """All queues, lines and flavors there are; what is not among them is gone."""
+        wanted = tuple(sorted(flavors, key=lambda spec: spec.name))
+        if wanted != self.flavors.specs():
+            self.set_flavors(wanted)
+        if dict(queues) != self.queue_specs:
+            self.queue_specs = dict(queues)
+            self._regrow()
+        if dict(lines) != self.job_queues:
+            self.job_queues = dict(lines)
+            self._requeue()
+
+    def set_job_queue(self, spec: JobQueueSpec) -> None:
+        """A line came or changed."""
+        self.job_queues[f"{spec.namespace}/{spec.name}"] = spec
+        self._requeue()
+
+    def remove_job_queue(self, namespace: str, name: str) -> None:
+        """A line is gone."""
+        if self.job_queues.pop(f"{namespace}/{name}", None) is not None:
+            self._requeue()
+
+    def set_flavors(self, specs: Iterable[FlavorSpec]) -> None:
+        """Other flavors are defined now."""
+        self.flavors.set_specs(specs)
+        self._recharge()
+        self.tell(Event.NODE_CHANGED)
+
+    def _regrow(self) -> None:
+        specs = dict(self.queue_specs)
+        specs.setdefault(DEFAULT_QUEUE, QueueSpec(DEFAULT_QUEUE))
+        before = self.tree
+        self.tree = QueueTree(specs.values())
+        self._recharge()
+        self.heads.clear()
+        for name in {*before, *self.tree}:
+            self.tell(Event.QUEUE_CHANGED, name)
+        self.tell(Event.QUEUE_CHANGED)
+
+    def _requeue(self) -> None:
+        for job in self.jobs.values():
+            self._place_in_queue(job)
+        self._recharge()
+        self.tell(Event.QUEUE_CHANGED)
+
+    def set_group(self, spec: PodGroupSpec) -> None:
+        """A group came or changed."""
+        job = self.jobs.get(spec.key)
+        if job is None:
+            job = self.jobs[spec.key] = Job(spec.key, spec, now=self.now)
+        elif job.spec == spec:
+            return
+        self._leave_bundle(job)
+        job.spec, job.uid = spec, spec.uid or spec.key
+        self._join_bundle(job)
+        for task in job.tasks.values():
+            task.sub_group = self._sub_group_of(task, job)
+        self._requeue_job(job)
+        self._wake(job)
+
+    def remove_group(self, key: str) -> None:
+        """A group is gone; its pods wait for it, or run on."""
+        job = self.jobs.get(key)
+        if job is None or job.is_lone:
+            return
+        if job.claim is not None:
+            self.end_claim(job)
+        self._leave_bundle(job)
+        job.spec = None
+        self._wake(job)
+        self._drop_if_empty(job)
+
+    def _join_bundle(self, job: Job) -> None:
+        if job.spec is not None and job.spec.bundle:
+            self.bundles.setdefault(f"{job.spec.namespace}/{job.spec.bundle}", {})[job.key] = job
+
+    def _leave_bundle(self, job: Job) -> None:
+        if job.spec is not None and job.spec.bundle:
+            members = self.bundles.get(f"{job.spec.namespace}/{job.spec.bundle}", {})
+            members.pop(job.key, None)
+
+    def _drop_if_empty(self, job: Job) -> None:
+        if job.tasks or (job.spec is not None and not job.is_lone and not self._is_implied(job)):
+            return
+        self._leave_bundle(job)
+        self.sleepers.drop(job.key)
+        self._forget_head(job)
+        for pair in [pair for pair in self.distrust if pair[0] == job.key]:
+            del self.distrust[pair]
+        del self.jobs[job.key]
+
+    @staticmethod
+    def _is_implied(job: Job) -> bool:
+        """Whether the group exists only by what its pods say."""
+        return job.spec is not None and bool(job.spec.bundle_members)
+
+    @staticmethod
+    def _sub_group_of(task: Task, job: Job) -> str:
+        if task.membership.sub_group or job.spec is None:
+            return task.membership.sub_group
+        labels = task.pod.metadata.labels
+        for group in job.spec.sub_groups:
+            if group.selector is not None and group.selector.matches(labels):
+                return group.name
+        return ""
+
+    def _place_in_queue(self, job: Job) -> None:
+        queue, line = self._resolve_queue(job)
+        if queue != job.queue:
+            for task in job.in_state(TaskState.PENDING):
+                self._count_wanted(task, -1)
+            job.queue = queue
+            for task in job.in_state(TaskState.PENDING):
+                self._count_wanted(task, 1)
+        job.line = line
+
+    def _requeue_job(self, job: Job) -> None:
+        held = [task for task in job.tasks.values() if task.charged is not None]
+        for task in held:
+            self._uncharge(task)
+        self._place_in_queue(job)
+        for task in held:
+            self._charge(task)
+
+    def _resolve_queue(self, job: Job) -> tuple[str, str]:
+        spec = job.spec
+        pods = [task.membership for task in job.tasks.values() if task.membership.queue or task.membership.job_queue]
+        namespace = job.key.removeprefix("pod:").rpartition("/")[0]
+        named = spec.job_queue if spec is not None else ""
+        queue = spec.queue if spec is not None else ""
+        if not named and not queue and pods:
+            named, queue = pods[0].job_queue, pods[0].queue
+        if named:
+            line = f"{namespace}/{named}"
+            found = self.job_queues.get(line)
+            return (found.queue if found is not None else f"?{line}"), line
+        return queue or DEFAULT_QUEUE, ""
+
+    def _count_foreign(self, uid: str, sign: int) -> None:
+        node, request = self._foreign[uid]
+        for key, amount in self.vector_of(request, self.flavors.of(node)).items():
+            self.foreign_use[key] = self.foreign_use.get(key, 0) + sign * amount
+
+    def _recharge(self) -> None:
+        for task in self.tasks.values():
+            if task.charged is not None:
+                task.charged = self.vector_of(task.request, self.flavors.of(task.node))
+        self.ledger = self.rebuilt_ledger()
+        self.foreign_use = {}
+        for uid in self._foreign:
+            self._count_foreign(uid, 1)
+        self.changes += 1
+
+    def rebuilt_ledger(self) -> Ledger:
+        """The ledger as the objects say it: what the kept one must equal."""
+        ledger = Ledger()
+        for task in self.tasks.values():
+            column = COLUMNS.get(task.state)
+            if column is not None and task.slot is None:
+                vector = self.vector_of(task.request, self.flavors.of(task.node))
+                ledger.force(self.path_of(task.job.queue), vector, column)
+        for slot in self.slots.values():
+            if slot.node:
+                vector = self.vector_of(slot.spec.resources, self.flavors.of(slot.node))
+                ledger.force(self.path_of(slot.spec.queue), vector)
+        return ledger

@@ -1,0 +1,106 @@
+"""Slots of Quotas: bound to a node and charged once, whoever sits in them. See `accounts` for the layers."""
+
+from skysail.batch.accounts import Accounts
+from skysail.batch.model.job import Task
+from skysail.batch.model.outcome import Event
+from skysail.batch.model.slot import Slot
+from skysail.batch.model.specs import QuotaSpec
+from skysail.batch.slot_room import placeholder
+
+
+class SlotBook(Accounts):
+    """The world's slots."""
+
+    def set_quota(self, spec: QuotaSpec) -> None:
+        """A Quota came or changed: slots are added, or (empty ones) taken away."""
+        if self.quotas.get(spec.key) == spec:
+            return
+        self.quotas[spec.key] = spec
+        keep: set[str] = set()
+        for index in range(spec.count):
+            slot = Slot(spec, index, self.now)
+            known = self.slots.get(slot.key)
+            if known is not None:
+                self._respecify(known, spec)
+            else:
+                self.slots[slot.key] = slot
+                known = slot
+                if spec.node.get(index):
+                    self.bind_slot(slot, spec.node[index], charge_anyway=True)
+            keep.add(known.key)
+        for key in [key for key, slot in self.slots.items() if slot.spec.key == spec.key and key not in keep]:
+            self._drop_slot(self.slots[key])
+        self.tell(Event.SLOT_CHANGED)
+
+    def _respecify(self, slot: Slot, spec: QuotaSpec) -> None:
+        """A slot's Quota changed; one that is bound is charged anew where it is."""
+        node = slot.node
+        if not node or (slot.spec.resources, slot.spec.queue) == (spec.resources, spec.queue):
+            slot.spec = spec
+            return
+        self.unbind_slot(slot)
+        slot.spec = spec
+        self.bind_slot(slot, node, charge_anyway=True)
+
+    def remove_quota(self, key: str) -> None:
+        """A Quota is gone; tasks in its slots run on, charged by themselves."""
+        if self.quotas.pop(key, None) is None:
+            return
+        for slot in [slot for slot in self.slots.values() if slot.spec.key == key]:
+            self._drop_slot(slot)
+        self.tell(Event.SLOT_CHANGED)
+
+    def _drop_slot(self, slot: Slot) -> None:
+        for holder in list(slot.holders):
+            task = self.tasks[holder]
+            self._leave_slot(task)
+            self._charge(task)
+        self.unbind_slot(slot)
+        self.slots.pop(slot.key, None)
+
+    def bind_slot(self, slot: Slot, node: str, *, charge_anyway: bool = False) -> bool:
+        """A slot takes its place on a node and is charged to its queue; False when the queue may not."""
+        vector = self.vector_of(slot.spec.resources, self.flavors.of(node))
+        path = self.path_of(slot.spec.queue)
+        if charge_anyway:
+            self.ledger.force(path, vector)
+        elif self.ledger.charge(path, vector) is not None:
+            return False
+        slot.phase, slot.node = "Bound", node
+        slot.idle_since = self.now if not slot.holders else None
+        self.refill_slot(slot)
+        self.changes += 1
+        return True
+
+    def unbind_slot(self, slot: Slot) -> None:
+        """A slot gives its place back."""
+        if not slot.node:
+            return
+        vector = self.vector_of(slot.spec.resources, self.flavors.of(slot.node))
+        self.ledger.release(self.path_of(slot.spec.queue), vector)
+        self.cache.forget(f"slot:{slot.key}")
+        slot.phase, slot.node = "Pending", ""
+        self.tell(Event.POD_GONE)
+        self.tell(Event.QUEUE_USE_FELL, slot.spec.queue)
+
+    def refill_slot(self, slot: Slot) -> None:
+        """Let the slot's unused room stand in the cache, so that nobody else is given it."""
+        self.cache.forget(f"slot:{slot.key}")
+        if slot.node:
+            self.cache.assume(placeholder(slot), slot.node)
+
+    def seat(self, task: Task, slot: Slot) -> None:
+        """A task that runs on a slot's node is found to sit in the slot: it is not charged by itself."""
+        self._uncharge(task)
+        slot.put(task)
+        task.slot = slot
+        self.refill_slot(slot)
+
+    def _leave_slot(self, task: Task) -> None:
+        slot = task.slot
+        if slot is None:
+            return
+        slot.take(task, self.now)
+        task.slot = None
+        self.refill_slot(slot)
+        self.tell(Event.SLOT_CHANGED)

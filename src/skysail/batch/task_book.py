@@ -1,0 +1,145 @@
+"""A task's way from waiting to bound and gone, what sessions commit, and claims. See `accounts` for the layers."""
+
+from skysail.batch.accounts import COLUMNS
+from skysail.batch.model.claim import Claim
+from skysail.batch.model.job import ENDED, Job, Task, TaskState
+from skysail.batch.model.outcome import Event
+from skysail.batch.slot_book import SlotBook
+
+
+class TaskBook(SlotBook):
+    """The world's tasks and claims."""
+
+    def move(self, task: Task, state: TaskState, node: str) -> None:
+        """Bring a task to another state; ledger, demand and sleepers follow."""
+        before, was_at = task.state, task.node
+        if before is state and was_at == node:
+            return
+        self.changes += 1
+        self._uncharge(task)
+        if before is TaskState.PENDING:
+            self._count_wanted(task, -1)
+        task.state, task.node = state, node if state not in (TaskState.PENDING, TaskState.GATED) else ""
+        if state is TaskState.PENDING:
+            self._count_wanted(task, 1)
+            self._wake(task.job)
+        self._charge(task)
+        if state is TaskState.BOUND and before is not TaskState.BOUND:
+            task.started = self.now
+        if state in ENDED or state is TaskState.GATED:
+            self._leave_slot(task)
+        if was_at and before in COLUMNS and state not in COLUMNS:
+            self._tell_room(task.job)
+
+    def _tell_room(self, job: Job) -> None:
+        self.tell(Event.POD_GONE)
+        for queue in self.path_of(job.queue):
+            self.tell(Event.QUEUE_USE_FELL, queue.name)
+        if self.is_waiting(job):
+            self._wake(job)
+
+    def assume(self, task: Task, node: str) -> None:
+        """Account for a task on a node in the shared cache.
+
+        Raises:
+            CacheError: The pod is accounted for already.
+        """
+        self.cache.assume(task.info, node)
+
+    def unassume(self, task: Task) -> None:
+        """Take that back; nothing happens when the watch has confirmed it."""
+        if self.cache.is_assumed(task.uid):
+            self.cache.forget(task.uid)
+
+    def _unreserve(self, task: Task) -> None:
+        if self.storage is not None:
+            self.storage.unreserve(task, task.node)
+
+    def may_still_bind(self, task: Task) -> bool:
+        """Whether the task is still meant for its node, and the node, by what is accounted to it now, holds it."""
+        if self.tasks.get(task.uid) is not task or task.state is not TaskState.BINDING:
+            return False
+        account = self.cache.node_info(task.node)
+        if account is None or not account.exists or not self.cache.is_assumed(task.uid):
+            return False
+        offered = account.allocatable
+        return len(account.pods) <= offered.get("pods", 0) and all(
+            account.requested.get(name, 0) <= offered.get(name, 0) for name in task.info.requests
+        )
+
+    def bind_failed(self, task: Task, why: str = "") -> None:
+        """A binding was refused: the task waits again, and its job stays away from the node until that changes."""
+        if task.uid not in self.tasks or task.state is not TaskState.BINDING:
+            return
+        node = task.node
+        self.unassume(task)
+        self._unreserve(task)
+        self._leave_slot(task)
+        self.move(task, TaskState.PENDING, "")
+        account = self.cache.node_info(node)
+        if account is not None:
+            self.distrust[task.job.key, node] = account.generation
+
+    def eviction_failed(self, task: Task) -> None:
+        """An eviction was refused: the task stays, and the claim that needed it ends."""
+        self.evicting.discard(task.uid)
+        if task.uid in self.tasks and task.state is TaskState.RELEASING:
+            self.move(task, TaskState.BOUND, task.node)
+        for job in [self.jobs[key] for key, claim in self.claims.items() if task.uid in claim.victims]:
+            self.end_claim(job)
+
+    def is_distrusted(self, job: Job, node: str) -> bool:
+        """Whether a bind of this job failed on this very version of the node."""
+        generation = self.distrust.get((job.key, node))
+        if generation is None:
+            return False
+        account = self.cache.node_info(node)
+        if account is not None and account.generation == generation:
+            return True
+        del self.distrust[job.key, node]
+        return False
+
+    def new_claim_id(self) -> str:
+        """A name no claim of this process had."""
+        self.claims_made += 1
+        return f"claim-{int(self.now)}-{self.claims_made}"
+
+    def restore_claim(self, claim: Claim) -> bool:
+        """Honour a claim found in a status after a restart; False when it can no longer be kept."""
+        job = self.jobs.get(claim.job)
+        tasks = [self.tasks.get(uid) for uid in claim.placement]
+        if job is None or job.claim is not None or claim.deadline <= self.now:
+            return False
+        if any(task is None or task.state is not TaskState.PENDING for task in tasks):
+            return False
+        if any(node not in self._nodes for node in claim.placement.values()):
+            return False
+        for task in tasks:
+            assert task is not None
+            self.assume(task, claim.placement[task.uid])
+            self.move(task, TaskState.CLAIMED, claim.placement[task.uid])
+        self.set_claim(job, claim)
+        return True
+
+    def set_claim(self, job: Job, claim: Claim) -> None:
+        """A job was promised room."""
+        job.claim = self.claims[job.key] = claim
+        self.changes += 1
+
+    def end_claim(self, job: Job, *, kept: bool = False) -> None:
+        """A claim ends; unless its tasks go on to be bound (`kept`) they wait again."""
+        if job.claim is None:
+            return
+        job.claim = None
+        self.claims.pop(job.key, None)
+        if not kept:
+            for task in job.in_state(TaskState.CLAIMED):
+                self.unassume(task)
+                self._unreserve(task)
+                self.move(task, TaskState.PENDING, "")
+        self.tell(Event.CLAIM_ENDED)
+        self._wake(job)
+
+    def victims_left(self, claim: Claim) -> list[str]:
+        """Uids of a claim's victims that still take room."""
+        return [uid for uid in claim.victims if self.cache.pod_state(uid) is not None]
