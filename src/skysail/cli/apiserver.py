@@ -24,6 +24,7 @@ def apiserver(
 ) -> None:
     """Run the API server alone: no nodes, no controllers, nothing that kube-apiserver does not create itself."""
     from skysail.api.errors import ConfigError
+    from skysail.cli.logs import log_to_stderr
     from skysail.cli.running import run
     from skysail.cli.serving import Serving, serve_until_cancelled
 
@@ -46,6 +47,7 @@ def apiserver(
             "enable-service-account-admission": str("ServiceAccount" in enable_admission_plugins).lower(),
         },
     )
+    log_to_stderr(0)
     run(lambda: serve_until_cancelled(serving, kubeconfig_out))
 
 

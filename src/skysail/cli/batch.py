@@ -34,11 +34,11 @@ def batch(
     """Run the batch engine against a cluster until a signal ends it."""
     if context.invoked_subcommand is not None:
         return
+    from skysail.cli.logs import log_to_stderr
     from skysail.cli.running import run
     from skysail.controller.serving import ServingOptions
 
-    level = logging.WARNING if v < 2 else logging.INFO if v < 4 else logging.DEBUG
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s")
+    log_to_stderr(v)
     configuration = configuration_source(config)
     token = _read_token(token_file)
     serving = ServingOptions(address=health_address, port=health_port, token=token) if health_port else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from skysail.cli.logs import log_to_stderr
 from skysail.cli.output import say
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def controller_manager(
     from skysail.controllers.registry import select_controllers
 
     names = select_controllers(part.strip() for part in controllers.split(",") if part.strip())
-    level = logging.WARNING if v < 2 else logging.INFO if v < 4 else logging.DEBUG
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s")
+    log_to_stderr(v)
     election = lease_namespace if leader_elect else ""
     run(lambda: _run(names, kubeconfig, election, health_port))
 

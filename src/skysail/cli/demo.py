@@ -17,6 +17,7 @@ def demo(
     from skysail.api.errors import ConfigError
     from skysail.cli.demo_report import print_table, summary_line
     from skysail.cli.demo_run import run_demo
+    from skysail.cli.logs import log_to_stderr
     from skysail.cli.running import run
 
     if output not in ("table", "json"):
@@ -27,6 +28,7 @@ def demo(
         from skysail.cli.demo_batch import demo_batch
 
         raise typer.Exit(0 if demo_batch(seed, output) else 1)
+    log_to_stderr(0)
     result = run(lambda: run_demo(nodes, Random(seed), quiet=output == "json"))
     if result is None:
         raise typer.Exit(130)

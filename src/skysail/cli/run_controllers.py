@@ -6,7 +6,6 @@
 runs them until a signal ends it, with the options that `python my_controller.py --help` shows.
 """
 
-import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -36,10 +35,10 @@ def run_controllers(*controllers: "Controller", component: str = "") -> None:
         health_port: int = typer.Option(0, "--health-port", min=0, max=65535, help="/livez, /readyz, /metrics."),
         v: int = typer.Option(2, "-v", min=0, max=10, help="Log level: 0 warnings, 2 info, 4 debug."),
     ) -> None:
+        from skysail.cli.logs import log_to_stderr
         from skysail.cli.running import run
 
-        level = logging.WARNING if v < 2 else logging.INFO if v < 4 else logging.DEBUG
-        logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s")
+        log_to_stderr(v)
         election = (name, lease_namespace) if leader_elect else None
         run(lambda: _run(controllers, name, kubeconfig, context, election, workers, health_port))
 

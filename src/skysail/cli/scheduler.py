@@ -109,10 +109,9 @@ def _write(file: Path, text: str) -> None:
 
 
 def _set_up_logs(verbosity: int) -> None:
-    import logging
+    from skysail.cli.logs import log_to_stderr
 
-    level = logging.WARNING if verbosity < 2 else logging.INFO if verbosity < 4 else logging.DEBUG
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s")
+    log_to_stderr(verbosity)
 
 
 async def _run(

@@ -23,9 +23,11 @@ def up(
     ),
 ) -> None:
     """Run API server, scheduler, controllers and hollow nodes in one process until Ctrl-C."""
+    from skysail.cli.logs import log_to_stderr
     from skysail.cli.running import run
     from skysail.cli.serving import Serving
 
+    log_to_stderr(0)
     run(lambda: _up(Serving(port=port, data_dir=data_dir), nodes, kubeconfig_out, ready_file))
 
 
