@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from skysail.api.resource import Device
+from skysail.scheduler.devices.cel_cost import estimated_cost
 from skysail.scheduler.devices.cel_environment import CelCompileError, CelRuntimeError, compile_expression
 from skysail.scheduler.devices.selectors import compile_selector, device_variables, matches
 
@@ -67,3 +68,12 @@ def test_selectors_match_the_recorded_devices():
                 compile_selector(expression)
             continue
         assert list(answers(expression, vector["input"]["Devices"])) == expected["matches"], expression
+
+
+def test_the_worst_case_of_a_selector_costs_what_was_recorded():
+    differing = {}
+    for vector in SELECTORS:
+        expression, expected = vector["input"]["Expression"], vector["output"].get("estimated_max_cost")
+        if expected is not None and estimated_cost(compile_selector(expression).tree) != expected:
+            differing[expression] = expected
+    assert differing == {}
