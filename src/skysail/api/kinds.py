@@ -24,7 +24,7 @@ from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.policy import PodDisruptionBudget
 from skysail.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from skysail.api.scheduling import PriorityClass
+from skysail.api.scheduling import PodGroup, PriorityClass
 from skysail.api.storage import (
     CSIDriver,
     CSINode,
@@ -126,13 +126,14 @@ RESOURCE_CLAIM_TEMPLATES = Kind(
 )
 RESOURCE_SLICES = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", False, ResourceSlice)
 DEVICE_CLASSES = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", False, DeviceClass)
+POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", True, PodGroup, _STATUS)
 
 KINDS: tuple[Kind[Any], ...] = (
     PODS, NODES, NAMESPACES, SERVICES, CONFIGMAPS, SERVICE_ACCOUNTS, EVENTS, RESOURCE_QUOTAS, REPLICATION_CONTROLLERS,
     PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS,
     CONTROLLER_REVISIONS, JOBS, CRONJOBS, PRIORITY_CLASSES, POD_DISRUPTION_BUDGETS, LEASES, STORAGE_CLASSES, CSI_NODES,
     CSI_DRIVERS, CSI_STORAGE_CAPACITIES, VOLUME_ATTACHMENTS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES,
-    DEVICE_CLASSES,
+    DEVICE_CLASSES, POD_GROUPS,
 )  # fmt: skip
 """Every kind that Skysail reads as a Struct."""
 

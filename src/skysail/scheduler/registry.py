@@ -13,6 +13,7 @@ from skysail.scheduler.framework.plugin import Plugin
 from skysail.scheduler.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from skysail.scheduler.plugins.default_bind import DefaultBinder
 from skysail.scheduler.plugins.dynamic_resources import DynamicResources
+from skysail.scheduler.plugins.gang_scheduling import GangScheduling
 from skysail.scheduler.plugins.image_locality import ImageLocality
 from skysail.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from skysail.scheduler.plugins.node_affinity import NodeAffinity
@@ -39,6 +40,7 @@ REGISTRY: Mapping[str, PluginFactory] = MappingProxyType(
         "DefaultBinder": DefaultBinder,
         "DefaultPreemption": DefaultPreemption,
         "DynamicResources": DynamicResources,
+        "GangScheduling": GangScheduling,
         "ImageLocality": ImageLocality,
         "InterPodAffinity": InterPodAffinity,
         "NodeAffinity": NodeAffinity,

@@ -26,6 +26,7 @@ import msgspec
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_groups import PodGroups
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
 
@@ -82,6 +83,8 @@ class ClusterCache:
         self._forgotten = 0
         self.generation = 0
         """Of the newest change."""
+        self.pod_groups: PodGroups | None = None
+        """Pods by group, where groups are scheduled together (see `keep_groups`)."""
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -133,7 +136,15 @@ class ClusterCache:
         state = PodState(assumed, node_name, assumed=True)
         self._pods[info.key] = self._assumed[info.key] = state
         self._account(node_name).add_pod(assumed)
+        if self.pod_groups is not None:
+            self.pod_groups.assume(old)
         return assumed
+
+    def keep_groups(self) -> PodGroups:
+        """Keep account of pod groups from now on; members are told to it by whoever sees pods come and go."""
+        if self.pod_groups is None:
+            self.pod_groups = PodGroups()
+        return self.pod_groups
 
     def finish_binding(self, uid: str, now: float) -> None:
         """The binding was written: from now on the assumption may expire. Nothing happens when it is no more."""
@@ -284,6 +295,8 @@ class ClusterCache:
         self._account(state.node_name).add_pod(state.info)
 
     def _drop(self, uid: str, state: PodState) -> None:
+        if state.assumed and self.pod_groups is not None:
+            self.pod_groups.forget(state.info.pod)
         del self._pods[uid]
         self._assumed.pop(uid, None)
         info = self._account(state.node_name)
