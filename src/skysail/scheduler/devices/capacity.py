@@ -28,11 +28,13 @@ def fits(
     if wanted is not None and any(name not in offered for name in wanted.requests):
         return False
     for name, capacity in offered.items():
+        if wanted is None and capacity.request_policy is None and not consumed and not allocating:
+            continue  # all of it is wanted, and all of it is there
         amount = consumption(wanted, name, capacity)
         if _violates(amount, capacity):
             return False
-        total = amount + (consumed or _EMPTY).get(name, _NOTHING) + (allocating or _EMPTY).get(name, _NOTHING)
-        if total > parse_quantity(capacity.value):
+        used = (consumed or _EMPTY).get(name, _NOTHING).nano + (allocating or _EMPTY).get(name, _NOTHING).nano
+        if amount.nano + used > parse_quantity(capacity.value).nano:
             return False
     return True
 

@@ -44,7 +44,7 @@ def device_account(handle: Handle) -> "DeviceAccount":
     """The account of a scheduler, the same for all its profiles and plugins."""
     memo = handle.snapshot().table.memo
     found = memo.get(_MEMO)
-    if not isinstance(found, DeviceAccount):
+    if not isinstance(found, DeviceAccount) or found.handle is not handle:
         found = memo[_MEMO] = DeviceAccount(handle)
     return found
 
@@ -53,12 +53,14 @@ class DeviceAccount:
     """The account.
 
     Attributes:
+        handle: Whose account it is.
         features: What is switched on.
         selectors: Compiled selectors.
         classes: Device classes, as last seen.
     """
 
     def __init__(self, handle: Handle) -> None:
+        self.handle = handle
         self.features = Features.of(handle.feature_gates)
         self.selectors = Selectors()
         self.classes = handle.lister(DEVICE_CLASSES)
