@@ -118,7 +118,11 @@ def test_a_deleted_definition_waits_for_instances_with_finalizers() -> None:
         await caller.send("DELETE", f"{DEFINITIONS}/gadgets.gold.example.com")
         await asyncio.sleep(5)
         assert [item["metadata"]["name"] for item in (await caller.get(GADGETS))["items"]] == ["held"]
-        assert (await caller.send("GET", f"{DEFINITIONS}/gadgets.gold.example.com")).status == 200
+        definition = await caller.get(f"{DEFINITIONS}/gadgets.gold.example.com")
+        reasons = {each["type"]: each["reason"] for each in definition["status"]["conditions"]}
+        assert reasons["Terminating"] == "InstanceDeletionInProgress"
+        refused = await caller.refused("POST", GADGETS, gadget("late"))
+        assert refused == (405, "create not allowed while custom resource definition is terminating")
         await caller.merge(f"{GADGETS}/held", {"metadata": {"finalizers": None}})
         await asyncio.sleep(5)
         assert (await caller.send("GET", f"{DEFINITIONS}/gadgets.gold.example.com")).status == 404

@@ -44,7 +44,7 @@ from skysail.apiserver.requests import (
 from skysail.apiserver.routing import Target
 from skysail.apiserver.schema import TypeInfo
 from skysail.apiserver.selecting import check_fields
-from skysail.apiserver.status import deleted_status, method_not_allowed, not_found
+from skysail.apiserver.status import create_while_terminating, deleted_status, method_not_allowed, not_found
 from skysail.apiserver.streams import WatchPlan, plan_watch
 from skysail.apiserver.subresources import action_for, view_for
 from skysail.apiserver.subresources.connecting import has_no_log_yet, is_connection, parent_name, refuse_connection
@@ -204,6 +204,9 @@ class Endpoints:
             return self._act(call, action, options)
         if target.subresource:
             raise method_not_allowed()
+        custom = self._registry.custom_kind(target.resource)
+        if custom is not None and custom.terminating:
+            raise create_while_terminating(target.resource.group_resource)
         obj = self._decode(call, options)
         ctx = self.context(call, options)
         if ctx.resource.resource == "namespaces" and not ctx.namespace:

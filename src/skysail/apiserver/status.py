@@ -108,6 +108,12 @@ def method_not_allowed() -> MethodNotAllowed:
     return MethodNotAllowed("the server does not allow this method on the requested resource", details=StatusDetails())
 
 
+def create_while_terminating(resource: GroupResource) -> MethodNotAllowed:
+    """405: the definition of a custom resource is under deletion."""
+    details = StatusDetails(group=resource.group, kind=resource.resource)
+    return MethodNotAllowed("create not allowed while custom resource definition is terminating", details=details)
+
+
 def not_acceptable(*, with_parameters: bool = False) -> NotAcceptable:
     """406: none of the media types in Accept can be given, or not with these parameters."""
     if with_parameters:

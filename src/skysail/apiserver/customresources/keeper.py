@@ -100,6 +100,7 @@ class Keeper:
         resource = GroupResource(definition["spec"]["group"], definition["spec"]["names"]["plural"])
         name = definition["metadata"]["name"]
         if name in self._served and self._delete_instances(resource):
+            self._say_in_progress(definition)
             return True
         metadata = dict(definition["metadata"])
         metadata["finalizers"] = [each for each in metadata["finalizers"] if each != CLEANUP]
@@ -107,6 +108,15 @@ class Keeper:
             del metadata["finalizers"]
         self._write(definition, {**definition, "metadata": metadata}, "")
         return False
+
+    def _say_in_progress(self, definition: Raw) -> None:
+        conditions, now = list(definition["status"]["conditions"]), lifecycle.timestamp(self._clock.now())
+        message = "CustomResource deletion is in progress"
+        _set(conditions, "Terminating", "True", "InstanceDeletionInProgress", message, now)
+        if conditions != definition["status"]["conditions"]:
+            self._write(
+                definition, {**definition, "status": {**definition["status"], "conditions": conditions}}, "status"
+            )
 
     def _delete_instances(self, resource: GroupResource) -> bool:
         handle = self._registry.handle_of(resource)

@@ -29,12 +29,17 @@ _MAY_CHANGE = ("metadata", "kind", "apiVersion")
 
 @dataclass(frozen=True, slots=True)
 class CustomKind:
-    """What serves one custom kind in one version."""
+    """What serves one custom kind in one version.
+
+    Attributes:
+        terminating: Its definition is under deletion: nothing more is created.
+    """
 
     resource: ResourceInfo
     schema: Schema
     strategy: "CustomStrategy"
     views: Mapping[str, View]
+    terminating: bool = False
 
     @property
     def root(self) -> str:
@@ -58,7 +63,8 @@ def make_kind(definition: Raw, version: Raw) -> CustomKind:
         views["status"] = CustomStatusView(strategy)
     if subresources.get("scale"):
         views["scale"] = CustomScaleView(subresources["scale"])
-    return CustomKind(resource, schema, strategy, views)
+    terminating = bool(definition["metadata"].get("deletionTimestamp"))
+    return CustomKind(resource, schema, strategy, views, terminating)
 
 
 def _row(spec: Raw, names: Raw, version: Raw, subresources: Raw) -> ResourceInfo:
