@@ -114,6 +114,6 @@ async def check_and_finish(running: Running, pods: list[Raw], made: dict[str, Po
         again: dict[str, Pod] = {}
         await create_all(client, PODS, rest, again)
         assert all(int(pod.metadata.resource_version) > before for pod in again.values())
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(400):
             decided = await wait_all_decided(client, len(pods))
         assert {pod.name for pod in decided} == {pod["metadata"]["name"] for pod in pods}
