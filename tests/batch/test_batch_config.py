@@ -4,6 +4,7 @@ import pytest
 
 from skysail.api.errors import ConfigError
 from skysail.batch.config import default_configuration, load_configuration
+from skysail.batch.config_file import ConfigurationFile
 from skysail.batch.registry import DEFAULT_ACTIONS, DEFAULT_PLUGINS
 from tests.batch.lab import Lab
 
@@ -91,3 +92,22 @@ def test_faults_are_named_with_file_and_path(text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         load_configuration(text, "sky.yaml")
     assert caught.value.file == "sky.yaml"
+
+
+def test_a_changed_file_takes_effect_and_a_bad_one_is_refused(tmp_path):
+    path = tmp_path / "sky.yaml"
+    path.write_text("plugins: [gang]")
+    configuration = ConfigurationFile(path)
+    first = configuration()
+    assert configuration() is first
+    path.write_text("plugins: [gang, priority]")
+    second = configuration()
+    assert names(second.plugins) == ["gang", "priority"]
+    path.write_text("plugins: [nope, nope, nope]")
+    assert configuration() is second
+    assert "nope" in configuration.refusal
+    path.unlink()
+    assert configuration() is second
+    path.write_text("plugins: [priority]")
+    assert names(configuration().plugins) == ["priority"]
+    assert configuration.refusal == ""

@@ -1,11 +1,13 @@
 """The smaller plugins, slots of Quotas, past use, and demand for more nodes: each by what it changes."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from skysail.batch.config import load_configuration
 from skysail.batch.demand import scale_up_demand
 from skysail.batch.devices import Share, share_of
 from skysail.batch.engine import Engine
+from skysail.batch.metrics import BatchCollector
 from skysail.batch.model.specs import QuotaSpec, SubGroupSpec, ZoneWish
 from tests.batch.lab import ANY, GPU, START, Lab, figures
 
@@ -220,3 +222,21 @@ def test_a_job_that_waits_too_long_says_so():
     lab.cycle(seconds=40.0)
     lab.cycle()
     assert (lab.code("job"), lab.numbers("job")["code"]) == ("ScheduleTimeout", "NotEnough")
+
+
+def test_metrics_tell_what_queues_use_and_who_waits_for_what():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("q", figures=figures(deserved=4, capability=6))
+    engine = Engine(lab.world, lab.configuration)
+    registry = CollectorRegistry()
+    registry.register(BatchCollector(engine))
+    lab.gang("job", 4, queue="q", gpus=1)
+    lab.gang("more", 4, queue="q", gpus=1)
+    lab.play(engine.run_once(START + 5).effects)
+    value = registry.get_sample_value
+    gpu = {"queue": "q", "flavor": ANY, "resource": GPU}
+    assert value("skysail_batch_queue_amount", gpu | {"column": "held"}) == 4
+    assert value("skysail_batch_queue_entitlement", gpu) == 6
+    assert value("skysail_batch_jobs_waiting", {"queue": "q", "code": "QuotaExceeded"}) == 1
+    assert value("skysail_batch_binds_total") == 4

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from skysail.api.core import Pod
 from skysail.api.kinds import PODS, Kind
 from skysail.api.ports import Clock
@@ -21,6 +23,7 @@ from skysail.batch.carrying import Carrying
 from skysail.batch.engine import Cycle, Engine
 from skysail.batch.feeding import Feeding
 from skysail.batch.foreign.pods import MembershipReader
+from skysail.batch.metrics import BatchCollector
 from skysail.batch.pod_plugins import PureHandle
 from skysail.batch.session import Configuration
 from skysail.batch.world import SCHEDULER_NAME, World
@@ -71,6 +74,7 @@ class BatchScheduler:
         membership: Reads which group, role and queue a pod is of; knows everybody's words when None, but implies no
             groups from owners, for which their objects must be made.
         observe: Told of every cycle, before it is carried out.
+        registry: Where metrics are registered; none when None.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class BatchScheduler:
         elector: LeaderElector | None = None,
         membership: MembershipReader | None = None,
         observe: Callable[[Cycle], None] = lambda cycle: None,
+        registry: CollectorRegistry | None = None,
     ) -> None:
         self.options = options or BatchOptions()
         self.elector = elector
@@ -96,6 +101,8 @@ class BatchScheduler:
         )
         self.world.now = self._now()
         self.engine = Engine(self.world, configuration, check=self.options.check)
+        if registry is not None:
+            registry.register(BatchCollector(self.engine))
         self._client, self._alone = client, informers is None
         self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
         self._changed, self._stopping = asyncio.Event(), asyncio.Event()
