@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from skysail.api.resource import Device
-from skysail.scheduler.devices.cel_cost import estimated_cost
-from skysail.scheduler.devices.cel_environment import CelCompileError, CelRuntimeError, compile_expression
+from skysail.scheduler.devices.cel.cost import estimated_cost
+from skysail.scheduler.devices.cel.environment import CelCompileError, CelRuntimeError, compile_expression
 from skysail.scheduler.devices.selectors import compile_selector, device_variables, matches
 
 FUNCTIONS = Path(__file__).parents[1] / "golden/scheduler/functions"

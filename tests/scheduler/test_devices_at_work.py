@@ -8,7 +8,7 @@ import pytest
 from skysail.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from skysail.api.ports import Request, Response
 from skysail.client.inprocess import InProcessTransport
-from skysail.scheduler.devices import cel_environment
+from skysail.scheduler.devices.cel import environment as cel_environment
 from skysail.simulator.clock import settle
 from tests.scheduler.world import ADMIN, FaultyTransport, World, in_world
 
@@ -172,6 +172,32 @@ async def test_an_extended_resource_is_answered_by_a_claim_of_the_scheduler(worl
         status = (await world.client.get(PODS, "p", "default")).status.extended_resource_claim_status
         assert status.resource_claim_name == made[0].name
         assert [each.request_name for each in status.request_mappings] == ["container-0-request-1"]
+
+
+@in_world
+async def test_a_claim_left_over_from_an_earlier_attempt_is_deleted_and_made_anew(world):
+    await device_class(world, extendedResourceName="example.com/gpu")
+    await world.node("n")
+    await devices(world, "n", "a")
+    amounts = {"cpu": "100m", "example.com/gpu": "1"}
+    container = {"name": "c", "image": "i:1", "resources": {"requests": amounts, "limits": {"example.com/gpu": "1"}}}
+    pod = await world.pod("p", containers=[container])
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.uid, "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    old = {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "old", "annotations": annotations, "ownerReferences": [owner]},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+    }  # fmt: skip
+    await world.client.create(RESOURCE_CLAIMS, old, "default")
+    async with world.running(world.scheduler()):
+        await asyncio.sleep(20)
+        assert (await world.client.list_all(RESOURCE_CLAIMS, "default")).items == ()
+        await asyncio.sleep(400)  # a deletion wakes nobody, as upstream: the pod's turn comes by itself
+        assert await world.node_of("p") == "n"
+        made = (await world.client.list_all(RESOURCE_CLAIMS, "default")).items
+        assert [each.metadata.generate_name for each in made] == ["p-extended-resources-"]
 
 
 @in_world

@@ -2,7 +2,6 @@
 
 `allocation` answers one question: which devices of the slices that a node can reach satisfy these claims? The
 DynamicResources plugin asks it for every node. Read `pools` (what a node can reach), `requests` (what is wanted),
-`constraints`, `counters` and `capacity` (what forbids a combination), `allocation` (the search), `results` (what is
-written). The `cel_*` modules evaluate selectors: `cel_tree` reads compiled expressions, `cel_functions` are Kubernetes'
-own functions, `selectors` is what the search uses; they need the `cel` extra.
+`constraints`, `counters` and `capacity` (what forbids a combination), `taken` (what others have), `allocation` (the
+search), `results` (what is written). `selectors` asks CEL, which lives in `cel`.
 """

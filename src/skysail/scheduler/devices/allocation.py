@@ -19,7 +19,7 @@ from skysail.api.node import Node
 from skysail.api.quantity import Quantity
 from skysail.api.resource import AllocationResult, DeviceClass, DeviceSelector, ResourceClaim
 from skysail.scheduler.devices.capacity import consumptions, fits
-from skysail.scheduler.devices.cel_environment import CelCompileError, CelRuntimeError
+from skysail.scheduler.devices.cel.environment import CelCompileError, CelRuntimeError
 from skysail.scheduler.devices.constraints import Constraint, DistinctAttribute, MatchAttribute
 from skysail.scheduler.devices.counters import Amounts, Counters
 from skysail.scheduler.devices.features import Features

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from skysail.api.resource import Device, DeviceAttribute
-from skysail.scheduler.devices.cel_environment import (
+from skysail.scheduler.devices.cel.environment import (
     CelCompileError,
     CelProgram,
     CelRuntimeError,
     compile_expression,
 )
-from skysail.scheduler.devices.cel_values import Semver, quantity_of
+from skysail.scheduler.devices.cel.values import Semver, quantity_of
 
 _ACCEPTED: Final = frozenset({"bool", "dyn"})
 _UNCONVERTIBLE: Final = {

@@ -17,8 +17,8 @@ from skysail.api.kinds import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from skysail.api.node import Node
 from skysail.api.resource import DEVICE_CLASS_RESOURCE_PREFIX, AllocationResult, DeviceClass, ResourceClaim
 from skysail.api.resources import is_extended_resource
-from skysail.scheduler.devices.cel_environment import CelMissing
-from skysail.scheduler.devices.cel_values import CelError
+from skysail.scheduler.devices.cel.environment import CelMissing
+from skysail.scheduler.devices.cel.values import CelError
 from skysail.scheduler.devices.features import Features
 from skysail.scheduler.devices.pools import (
     AllocationError,

@@ -22,12 +22,12 @@ import msgspec
 
 from skysail.api.core import Pod
 from skysail.api.nodeselector import compile_node_selector
-from skysail.api.resource import AllocationResult, DeviceRequest, ResourceClaim
+from skysail.api.resource import AllocationResult, ResourceClaim
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.devices.allocation import NodeUnsuitable, OutOfTime, Situation, allocate
-from skysail.scheduler.devices.cel_environment import CEL_MISSING, CelMissing, is_available
+from skysail.scheduler.devices.cel.environment import CEL_MISSING, CelMissing, is_available
 from skysail.scheduler.devices.pools import AllocationError
 from skysail.scheduler.framework.codes import Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
@@ -62,6 +62,7 @@ from skysail.scheduler.plugins.pod_claims import (
     is_reserved_for,
     pod_claims,
 )
+from skysail.scheduler.plugins.request_checks import check_requests
 
 MOST_ALTERNATIVES: Final = 8
 NOT_AVAILABLE: Final = Status.unresolvable("resourceclaim not available on the node")
@@ -159,32 +160,10 @@ class DynamicResources:
                 return Status.unresolvable(f"resource claim {claim.key} is in the process of being allocated")
             if place == devices.own:
                 continue
-            for request in claim.spec.devices.requests:
-                status = self._check_request(claim, request)
-                if not status.is_success:
-                    return status
-        return self._prepare(devices) if pending else SUCCESS
-
-    def _check_request(self, claim: ResourceClaim, request: DeviceRequest) -> Status:
-        where = f"resource claim {claim.key}, request {request.name}"
-        if request.exactly is not None:
-            return self._check_class(request.exactly.device_class_name, request.name)
-        if not request.first_available:
-            return Status.unresolvable(f"{where}: unknown request type")
-        if not self._account.features.prioritized_list:
-            return Status.unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-        for each in request.first_available:
-            status = self._check_class(each.device_class_name, f"{request.name}/{each.name}")
+            status = check_requests(claim, self._account)
             if not status.is_success:
                 return status
-        return SUCCESS
-
-    def _check_class(self, name: str, request: str) -> Status:
-        if not name:
-            return Status.error(f"request {request}: unsupported request type")
-        if self._account.classes.get("", name) is None:
-            return Status.unresolvable(f"request {request}: device class {name} does not exist")
-        return SUCCESS
+        return self._prepare(devices) if pending else SUCCESS
 
     def _prepare(self, devices: DeviceState) -> Status:
         """Note what is taken and what there is: neither changes during the attempt."""

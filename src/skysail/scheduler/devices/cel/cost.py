@@ -9,8 +9,9 @@ Source: github.com/google/cel-go/checker/cost.go, v0.26; k8s.io/dynamic-resource
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from skysail.scheduler.devices.cel_call_costs import CallCost, Operand, call_cost
-from skysail.scheduler.devices.cel_estimates import (
+from skysail.scheduler.devices.cel.call_costs import CallCost, Operand, call_cost
+from skysail.scheduler.devices.cel.functions import OPAQUE
+from skysail.scheduler.devices.cel.ranges import (
     EMPTY,
     NOTHING,
     ONE,
@@ -19,8 +20,7 @@ from skysail.scheduler.devices.cel_estimates import (
     Range,
     exactly,
 )
-from skysail.scheduler.devices.cel_functions import OPAQUE
-from skysail.scheduler.devices.cel_tree import CelType, CheckedTree, Node
+from skysail.scheduler.devices.cel.tree import CelType, CheckedTree, Node
 
 MOST_ALLOWED: Final = 1_000_000
 """What the API server lets a selector cost."""

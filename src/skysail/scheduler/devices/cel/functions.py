@@ -1,6 +1,6 @@
 """Kubernetes' own CEL functions, as one table: what the type checker is told, and what runs.
 
-Every function takes and gives plain Python values; Kubernetes' own are bytes (see `cel_values`). A function that
+Every function takes and gives plain Python values; Kubernetes' own are bytes (see `values`). A function that
 raises ValueError makes the expression an error with that message.
 
 Source: k8s.io/apiserver/pkg/cel/library, github.com/google/cel-go/ext (sets, lists), v1.36.
@@ -15,8 +15,8 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from skysail.api.quantity import parse_quantity
-from skysail.scheduler.devices.cel_formats import FORMATS, violations
-from skysail.scheduler.devices.cel_values import (
+from skysail.scheduler.devices.cel.formats import FORMATS, violations
+from skysail.scheduler.devices.cel.values import (
     NO_OVERLOAD,
     CelQuantity,
     Semver,

@@ -19,9 +19,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from skysail.api.errors import SkysailError
-from skysail.scheduler.devices.cel_functions import FUNCTIONS, OPAQUE, QUANTITY, SEMVER, CelFunction
-from skysail.scheduler.devices.cel_tree import CelType, CheckedTree, Node, read_checked, write_parsed
-from skysail.scheduler.devices.cel_values import CelError, same
+from skysail.scheduler.devices.cel.functions import FUNCTIONS, OPAQUE, QUANTITY, SEMVER, CelFunction
+from skysail.scheduler.devices.cel.tree import CelType, CheckedTree, Node, read_checked, write_parsed
+from skysail.scheduler.devices.cel.values import CelError, same
 
 CEL_MISSING: Final = (
     "device claims need the CEL library, which is not installed: install skysail[cel], or leave claims out of the pod"

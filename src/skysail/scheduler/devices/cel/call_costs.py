@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skysail.scheduler.devices.cel_estimates import ONE, REGEX_FACTOR, STRING_FACTOR, TOP, Range, exactly
-from skysail.scheduler.devices.cel_functions import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
-from skysail.scheduler.devices.cel_tree import CelType
+from skysail.scheduler.devices.cel.functions import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
+from skysail.scheduler.devices.cel.ranges import ONE, REGEX_FACTOR, STRING_FACTOR, TOP, Range, exactly
+from skysail.scheduler.devices.cel.tree import CelType
 
 _LONGEST_REGEX, _LONGEST_FORMAT, _LIST_COST = 128, 64, 10
 
