@@ -19,7 +19,7 @@ from skysail.api.affinity import (
 from skysail.api.core import Container, ContainerPort, Pod, PodSpec, ResourceRequirements, Toleration
 from skysail.api.meta import LabelSelector, ObjectMeta
 from skysail.api.node import ContainerImage, Node, NodeSpec, NodeStatus, Taint
-from skysail.scheduler.algorithm import schedule_pod
+from skysail.scheduler.algorithm import ScheduleResult, schedule_pod
 from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
@@ -150,6 +150,15 @@ def frameworks() -> list[Framework]:
     return [default, Framework("extended", points, {"OddNodes": 2})]
 
 
+def cards(result: ScheduleResult) -> list[tuple[object, ...]]:
+    """What is on record about the chosen node and the runner-up; idle plugins are not asked, or give nothing."""
+    found = result.scoring.cards() if result.scoring is not None else ()
+    return [
+        (card.node_name, card.total, {name: score for name, score in card.scores.items() if any(score)})
+        for card in found
+    ]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_decisions_are_equal_over_random_histories(seed: int) -> None:
     rng = random.Random(seed)
@@ -182,6 +191,7 @@ def test_decisions_are_equal_over_random_histories(seed: int) -> None:
         assert (quick.node_name, quick.total, quick.ties, quick.feasible_nodes) == (
             plain.node_name, plain.total, plain.ties, plain.feasible_nodes,
         )  # fmt: skip
+        assert cards(quick) == cards(plain)
         if plain.diagnosis is not None and quick.diagnosis is not None:
             assert dict(quick.diagnosis.node_statuses) == dict(plain.diagnosis.node_statuses)
         if quick.status.is_success:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from skysail.api.errors import ConfigError
+from skysail.api.kinds import PRIORITY_CLASSES
 from skysail.scheduler.serving import ServingOptions, scheduler_application
 from skysail.simulator.clock import settle
 from tests.scheduler.world import World, in_world
@@ -137,3 +138,57 @@ def test_opened_to_the_network_it_needs_a_certificate_and_a_token():
     with pytest.raises(ConfigError, match="go together"):
         ServingOptions(certificate=Path("tls.crt"))
     ServingOptions(address="0.0.0.0", certificate=Path("a"), key=Path("b"), token="secret")
+
+
+@in_world
+async def test_a_scheduled_pods_attempt_tells_every_score_of_the_chosen_node_and_of_the_runner_up(world: World):
+    await world.node("large", pool="ours")
+    await world.node("small", cpu="2", pool="ours")
+    await world.node("elsewhere", pool="other")
+    async with world.running(scheduler := world.scheduler()):
+        await world.pod("web", cpu="1", nodeSelector={"pool": "ours"})
+        await settle()
+        _, text = await get(scheduler_application(scheduler), "/debug/attempts", "pod=default/web")
+    shown = json.loads(text)
+    assert shown["prefilter"]["code"] == "Success"
+    assert "NodePorts" in shown["prefilter"]["skipped_filter_plugins"]
+    assert "InterPodAffinity" in shown["skipped_score_plugins"]
+    chosen, runner_up = shown["candidates"]
+    assert (chosen["node"], chosen["total"]) == ("large", shown["total"])
+    assert runner_up["node"] == "small"
+    for card in (chosen, runner_up):
+        assert sum(score["weighted"] for score in card["scores"].values()) == card["total"]
+    assert chosen["scores"]["TaintToleration"] == {"weight": 3, "raw": 0, "normalized": 100, "weighted": 300}
+    assert chosen["scores"]["NodeResourcesFit"]["raw"] == 86
+
+
+@in_world
+async def test_an_attempts_narrowing_and_the_search_for_victims_are_told(world: World):
+    await world.node("n1")
+    await world.node("n2", cpu="1")
+    metadata = {"name": "important"}
+    await world.client.create(
+        PRIORITY_CLASSES,
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 1000},
+    )
+    async with world.running(scheduler := world.scheduler()):
+        await world.pod("low", cpu="3")
+        await settle()
+        await world.pod("pinned", cpu="3", affinity=node_named("n1"))
+        await world.pod("high", cpu="3", priorityClassName="important")
+        await settle()
+        app = scheduler_application(scheduler)
+        pinned = json.loads((await get(app, "/debug/attempts", "pod=default/pinned"))[1])
+        high = json.loads((await get(app, "/debug/attempts", "pod=default/high"))[1])
+    assert (pinned["prefilter"]["node_names"], pinned["prefilter"]["restricted_by"]) == (["n1"], ["NodeAffinity"])
+    assert pinned["preemption"]["eligible"]
+    assert list(pinned["preemption"]["candidate_failures"]) == ["n1"]
+    assert high["preemption"]["candidates"] == {"n1": {"victims": ["default/low"], "pdb_violations": 0}}
+    assert high["preemption"]["best_nodes"] == ["n1"]
+
+
+def node_named(name: str) -> dict:
+    """Node affinity to one node, which NodeAffinity's PreFilter narrows the search to."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -34,6 +34,7 @@ from skysail.scheduler.framework.handle import Nominations
 from skysail.scheduler.framework.incremental import IncrementalEvaluator
 from skysail.scheduler.framework.nominated import refusals_with_nominated_pods
 from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.score_cards import Scoring
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.framework.steps import Mask
 
@@ -71,6 +72,7 @@ class Attempt:
         looked_at: How many nodes were looked at.
         refusals: Rows refused because of nominated pods.
         nominated: Whether the pod's own nomination settled the search.
+        scoring: Of Score; None when there was nothing to choose.
     """
 
     framework: Framework
@@ -85,6 +87,7 @@ class Attempt:
     looked_at: int = 0
     refusals: dict[int, Status] = field(default_factory=dict)
     nominated: bool = False
+    scoring: Scoring | None = None
 
     @property
     def state(self) -> CycleState:
@@ -96,9 +99,9 @@ class Attempt:
         return np.flatnonzero(self.passing)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ScheduleResult:
-    """A decision.
+    """A decision; not to be changed (a frozen dataclass takes ten times as long to make).
 
     Attributes:
         status: Success with a node; Unschedulable with a diagnosis whose `message()` says why; or Error.
@@ -110,6 +113,8 @@ class ScheduleResult:
         feasible_nodes: Nodes that passed.
         diagnosis: Why the others did not.
         calls: What extenders were asked, and what came of it.
+        outcome: Of PreFilter.
+        scoring: Of Score; None when there was nothing to choose.
     """
 
     status: Status
@@ -121,6 +126,8 @@ class ScheduleResult:
     feasible_nodes: int = 0
     diagnosis: Diagnosis | None = None
     calls: tuple[ExtenderCall, ...] = ()
+    outcome: PreFilterOutcome | None = None
+    scoring: Scoring | None = None
 
 
 def schedule_pod(
@@ -153,12 +160,17 @@ def schedule_pod(
         if not attempt.feasible:
             diagnosis = diagnose(attempt)
             status = Status(Code.UNSCHEDULABLE, (diagnosis.message(),))
-            return ScheduleResult(status, attempt.state, evaluated_nodes=attempt.looked_at, diagnosis=diagnosis)
+            return ScheduleResult(
+                status, attempt.state, evaluated_nodes=attempt.looked_at, diagnosis=diagnosis, outcome=attempt.outcome
+            )
         row, total, ties = choose(attempt, rng)
     except PluginFailed as failure:
         return ScheduleResult(failure.status())
     name = attempt.table.names[row]
-    return ScheduleResult(SUCCESS, attempt.state, name, total, ties, attempt.looked_at, attempt.feasible)
+    return ScheduleResult(
+        SUCCESS, attempt.state, name, total, ties, attempt.looked_at, attempt.feasible,
+        outcome=attempt.outcome, scoring=attempt.scoring,
+    )  # fmt: skip
 
 
 def find_feasible(
@@ -314,12 +326,42 @@ def choose(attempt: Attempt, rng: random.Random, extra: ScoreArray | None = None
     if extra is not None:
         totals = totals.astype(np.int64)
         totals[attempt.feasible_rows()] += extra
-    return pick(totals, rng)
+    row, total, ties, dice = _draw(totals, rng)
+    second = int(ties[0 if dice else 1]) if len(ties) > 1 else _second(totals, row)
+    attempt.scoring = _scoring(attempt, (row, second), (total, totals.item(second)), extra, dice)
+    return row, total, len(ties)
+
+
+def _second(totals: TotalArray, row: int) -> int:
+    """The place of the greatest total but one."""
+    best = totals.item(row)
+    totals[row] = -1
+    second = int(totals.argmax())
+    totals[row] = best
+    return second
+
+
+def _scoring(
+    attempt: Attempt, rows: tuple[int, int], totals: tuple[int, int], extra: ScoreArray | None, dice: int
+) -> Scoring:
+    """The record of the choice: the chosen row, the best of the others, which of the best was drawn."""
+    added = (0, 0) if extra is None else tuple(extra[attempt.feasible_rows().searchsorted(rows)].tolist())
+    evaluator, info, (first, second) = attempt.evaluator, attempt.table.info, rows
+    return Scoring(
+        (info(first), info(second)), totals, added, (evaluator.given(first), evaluator.given(second)),
+        evaluator.unread(), attempt.state.skip_score_plugins, dice,
+    )  # fmt: skip
 
 
 def pick(totals: TotalArray, rng: random.Random) -> tuple[int, int, int]:
     """`(place, total, ties)` of one of the greatest totals."""
-    best = totals.max()
-    ties = (totals == best).nonzero()[0]
-    place = ties[0] if len(ties) == 1 else ties[rng.randrange(len(ties))]
-    return int(place), int(best), len(ties)
+    place, total, ties, _ = _draw(totals, rng)
+    return place, total, len(ties)
+
+
+def _draw(totals: TotalArray, rng: random.Random) -> tuple[int, int, RowIndex, int]:
+    """One of the greatest totals: its place, the total, the places that share it, which of these was drawn."""
+    best = totals[totals.argmax()]
+    ties: RowIndex = (totals == best).nonzero()[0]
+    dice = rng.randrange(len(ties)) if len(ties) > 1 else 0
+    return int(ties[dice]), int(best), ties, dice

@@ -12,6 +12,10 @@ from typing import Final
 from skysail.api.raw import Raw
 from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.diagnosis import Diagnosis
+from skysail.scheduler.framework.evaluation import PreFilterOutcome
+from skysail.scheduler.framework.score_cards import Scoring
+from skysail.scheduler.preemption.default_preemption import PreemptionOutcome
+from skysail.scheduler.telling import told_card, told_pre_filter, told_preemption
 
 _KEPT: Final = 1_000
 
@@ -38,6 +42,9 @@ class Attempt:
         total: The chosen node's weighted score; 0 when it was the only one.
         ties: How many nodes shared that score: the dice chose among them.
         extender_calls: What extenders were asked, how long each took, what went wrong.
+        outcome: What PreFilter decided, its narrowing of the search included.
+        skipped: The plugins whose Filter it left out.
+        scoring: How the chosen node's total and the runner-up's came about; None when there was nothing to choose.
     """
 
     number: int
@@ -57,9 +64,12 @@ class Attempt:
     total: int = 0
     ties: int = 0
     extender_calls: Sequence[ExtenderCall] = ()
+    outcome: PreFilterOutcome | None = None
+    skipped: frozenset[str] = frozenset()
+    scoring: Scoring | None = None
 
     def as_raw(self, *, nodes: bool = False) -> Raw:
-        """For JSON; with `nodes`, every node's refusal."""
+        """For JSON; with `nodes`, every node's refusal and all that led to the choice."""
         raw: Raw = {
             "attempt": self.number,
             "pod": f"{self.namespace}/{self.name}",
@@ -84,12 +94,25 @@ class Attempt:
         if self.diagnosis is not None:
             raw["unschedulable_plugins"] = sorted(self.diagnosis.unschedulable_plugins)
             raw["pending_plugins"] = sorted(self.diagnosis.pending_plugins)
-            if nodes:
-                raw["nodes"] = {
-                    name: {"plugin": status.plugin, "code": status.code.text, "reasons": list(status.reasons)}
-                    for name, status in self.diagnosis.node_statuses.items()
-                }
-        return raw
+        return raw | self._found() if nodes else raw
+
+    def _found(self) -> Raw:
+        found: Raw = {}
+        if self.outcome is not None:
+            found["prefilter"] = told_pre_filter(self.outcome, self.skipped)
+        if self.scoring is not None:
+            found["dice"] = self.scoring.dice
+            found["skipped_score_plugins"] = sorted(self.scoring.skipped)
+            found["candidates"] = [told_card(card) for card in self.scoring.cards()]
+        if self.diagnosis is not None:
+            refusals = {**self.diagnosis.node_statuses, **self.diagnosis.extender_statuses}
+            found["nodes"] = {
+                name: {"plugin": status.plugin, "code": status.code.text, "reasons": list(status.reasons)}
+                for name, status in refusals.items()
+            }
+            if isinstance(self.diagnosis.preemption, PreemptionOutcome):
+                found["preemption"] = told_preemption(self.diagnosis.preemption)
+        return found
 
 
 class AttemptRing:

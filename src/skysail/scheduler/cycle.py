@@ -32,6 +32,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from skysail.api.core import Pod
 from skysail.api.ports import Clock
@@ -71,7 +72,7 @@ class CycleProfile:
 
 
 @dataclass(slots=True)
-class _Flight:
+class Flight:
     """A pod on its way, with all that its binding cycle needs."""
 
     profile: CycleProfile
@@ -81,6 +82,29 @@ class _Flight:
     node_name: str
     start: float
     attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the algorithm came to.
+
+    Attributes:
+        state: The attempt's memory; None when there was no attempt.
+        node_name: The node.
+        failure: Why there is none.
+    """
+
+    state: CycleState | None = None
+    node_name: str = ""
+    failure: Failure | None = None
+
+
+class GroupScheduler(Protocol):
+    """Takes over pods of pod groups."""
+
+    def schedule(self, cycle: "SchedulingCycle", info: QueuedPodInfo, tasks: asyncio.TaskGroup) -> Conversation[None]:
+        """Try the popped pod's whole group."""
+        ...
 
 
 class SchedulingCycle:
@@ -120,6 +144,8 @@ class SchedulingCycle:
         extenders: ExtenderChain | None = None,
     ) -> None:
         self._evict, self._extenders = evict, extenders
+        self.groups: GroupScheduler | None = None
+        """Takes over pods of pod groups; None where these are scheduled like all others."""
         self._profiles, self._cache, self._snapshot, self._queue = profiles, cache, snapshot, queue
         self._failures, self._attempts, self._clock = failures, attempts, clock
         self._now, self._metrics, self._instruments, self._writer = now, metrics, instruments, writer
@@ -130,37 +156,77 @@ class SchedulingCycle:
 
     def schedule_one_asking(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> Conversation[None]:
         """`schedule_one`, where extenders are asked: the only place in the scheduling cycle that may have to wait."""
+        if self.groups is not None and info.pod.spec.scheduling_group is not None:
+            yield from self.groups.schedule(self, info, group)
+            return
         pod = info.pod
-        profile = self._profiles.get(scheduler_name(pod))
-        if profile is None or self._is_to_skip(profile, pod):
+        profile = self.profile_of(pod)
+        if profile is None or self.is_to_skip(profile, pod):
             self._queue.done(pod.metadata.uid)
             return
         start = self._now()
-        attempt = self._attempts.begin(
-            pod.metadata.namespace, pod.metadata.name, pod.metadata.uid,
+        attempt = self.begin(profile, info)
+        decided = yield from self.decide(profile, info, attempt, start)
+        if decided.failure is None and decided.state is not None:
+            self.take_and_bind(profile, info, decided.state, decided.node_name, attempt, start, group)
+        else:
+            self.fail(profile, info, decided.failure or Failure(NO_NODES), attempt, start)
+
+    # -- steps, also of a pod group's cycle -------------------------------------------------------------------------
+
+    def profile_of(self, pod: Pod) -> CycleProfile | None:
+        """The pod's profile."""
+        return self._profiles.get(scheduler_name(pod))
+
+    def begin(self, profile: CycleProfile, info: QueuedPodInfo) -> Attempt:
+        """The record of an attempt that begins."""
+        metadata = info.pod.metadata
+        return self._attempts.begin(
+            metadata.namespace, metadata.name, metadata.uid,
             profile.framework.scheduler_name, info.attempts, self._clock.now(),
         )  # fmt: skip
-        self._instruments.begin()
-        flight_or_failure = yield from self._scheduling_cycle(profile, info, attempt, start)
-        self._instruments.end(profile.framework.scheduler_name)
-        if isinstance(flight_or_failure, Failure):
-            self._fail(profile, info, flight_or_failure, attempt, start)
-        else:
-            group.create_task(self.binding_cycle(flight_or_failure), name=f"bind {pod.key}")
 
-    def _is_to_skip(self, profile: CycleProfile, pod: Pod) -> bool:
+    def is_to_skip(self, profile: CycleProfile, pod: Pod) -> bool:
+        """Whether the pod needs no node any more."""
         if pod.metadata.deletion_timestamp is not None:
             message = f"skip schedule deleting pod: {pod.key}"
             profile.recorder.event(pod, "Warning", "FailedScheduling", message, action="Scheduling")
             return True
         return self._cache.is_assumed(pod.metadata.uid)
 
-    def _scheduling_cycle(
+    def take_and_bind(
+        self,
+        profile: CycleProfile,
+        info: QueuedPodInfo,
+        state: CycleState,
+        node_name: str,
+        attempt: Attempt,
+        start: float,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        """Take the node; the binding cycle goes on as a task."""
+        flight = self._take_node(profile, info, state, node_name, attempt, start)
+        if isinstance(flight, Failure):
+            self.fail(profile, info, flight, attempt, start)
+        else:
+            tasks.create_task(self.binding_cycle(flight), name=f"bind {info.pod.key}")
+
+    def decide(
         self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
-    ) -> Conversation[_Flight | Failure]:
+    ) -> Conversation[Decided]:
+        """Bring the snapshot up to date, find a node; where there is none, ask PostFilter."""
+        self._instruments.begin()
+        try:
+            return (yield from self._decide(profile, info, attempt, start))
+        finally:
+            self._instruments.end(profile.framework.scheduler_name)
+
+    def _decide(
+        self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
+    ) -> Conversation[Decided]:
         self._cache.update_snapshot(self._snapshot)
         if not len(self._snapshot):
-            return Failure(NO_NODES)
+            return Decided(failure=Failure(NO_NODES))
         pod_info = PodInfo(info.pod)
         if self._extenders is None:
             result = profile.decider.decide(pod_info, self._snapshot)
@@ -170,15 +236,17 @@ class SchedulingCycle:
         attempt.seconds = self._now() - start
         self._metrics.observe("scheduling_algorithm_duration_seconds", attempt.seconds)
         attempt.evaluated, attempt.feasible = result.evaluated_nodes, result.feasible_nodes
+        attempt.outcome, attempt.scoring = result.outcome, result.scoring
         if result.state is None or result.status.is_error:
-            return Failure(result.status)
+            return Decided(failure=Failure(result.status))
+        attempt.skipped = result.state.skip_filter_plugins
         if not result.node_name:
             diagnosis = result.diagnosis or Diagnosis(len(self._snapshot))
             failure = yield from self._post_filter(profile, result.state, diagnosis)
             attempt.extender_calls = tuple(diagnosis.extender_calls)
-            return failure
+            return Decided(result.state, failure=failure)
         attempt.node, attempt.total, attempt.ties = result.node_name, result.total, result.ties
-        return self._take_node(profile, info, result.state, result.node_name, attempt, start)
+        return Decided(result.state, result.node_name)
 
     def _post_filter(self, profile: CycleProfile, state: CycleState, diagnosis: Diagnosis) -> Conversation[Failure]:
         refusal = Status(Code.UNSCHEDULABLE)
@@ -202,24 +270,41 @@ class SchedulingCycle:
         node_name: str,
         attempt: Attempt,
         start: float,
-    ) -> _Flight | Failure:
+    ) -> Flight | Failure:
         """Assume, reserve, ask for permission; all undone at the first failure."""
+        flight = self.assume(profile, info, state, node_name, attempt, start)
+        if isinstance(flight, Failure):
+            return flight
+        self._queue.nominator.remove(info.pod)
+        status = profile.binding.permit(state, flight.pod, node_name)
+        if status.is_success or status.is_wait:
+            attempt.result = "waiting" if status.is_wait else "binding"
+            return flight
+        self.undo(flight)
+        return refused_on(node_name, status) if status.is_rejected else Failure(status)
+
+    def assume(
+        self,
+        profile: CycleProfile,
+        info: QueuedPodInfo,
+        state: CycleState,
+        node_name: str,
+        attempt: Attempt,
+        start: float,
+    ) -> Flight | Failure:
+        """Assume and reserve; both undone at the first failure."""
         try:
             assumed = self._cache.assume(state.pod_info, node_name)
         except CacheError as error:
             return Failure(Status.error(str(error)))
-        self._queue.nominator.remove(info.pod)
-        flight = _Flight(profile, info, state, assumed.pod, node_name, start, attempt)
+        flight = Flight(profile, info, state, assumed.pod, node_name, start, attempt)
         status = profile.binding.reserve(state, assumed.pod, node_name)
         if status.is_success:
-            status = profile.binding.permit(state, assumed.pod, node_name)
-            if status.is_success or status.is_wait:
-                attempt.result = "waiting" if status.is_wait else "binding"
-                return flight
-        self._undo(flight)
+            return flight
+        self.undo(flight)
         return refused_on(node_name, status) if status.is_rejected else Failure(status)
 
-    async def binding_cycle(self, flight: _Flight) -> None:
+    async def binding_cycle(self, flight: Flight) -> None:
         """Wait for permission, prepare, bind; undo everything if any of it fails."""
         self._metrics.in_progress["binding"] += 1
         try:
@@ -231,7 +316,7 @@ class SchedulingCycle:
         finally:
             self._metrics.in_progress["binding"] -= 1
 
-    async def _bind(self, flight: _Flight) -> Failure | None:
+    async def _bind(self, flight: Flight) -> Failure | None:
         binding, state, pod, node_name = flight.profile.binding, flight.state, flight.pod, flight.node_name
         pre_flight, skipped = binding.pre_bind_pre_flight(state, pod, node_name)
         if pre_flight.is_error:
@@ -248,7 +333,7 @@ class SchedulingCycle:
             status = await binding.bind(state, pod, node_name)
         return None if status.is_success else Failure(status)
 
-    async def _bound(self, flight: _Flight) -> None:
+    async def _bound(self, flight: Flight) -> None:
         pod, info, now = flight.pod, flight.info, self._now()
         self._cache.finish_binding(pod.metadata.uid, now)
         flight.attempt.result = SCHEDULED
@@ -260,16 +345,16 @@ class SchedulingCycle:
         self._metrics.scheduled(info.attempts, now - entered, info.was_flushed_from_unschedulable)
         await flight.profile.binding.post_bind(flight.state, pod, flight.node_name)
 
-    def _binding_failed(self, flight: _Flight, failure: Failure) -> None:
+    def _binding_failed(self, flight: Flight, failure: Failure) -> None:
         """Undo, wake whoever may use the freed room, requeue.
 
         A refused pod must not be woken by its own leaving: it is requeued before the event is noted. One that failed
         with an error is tried again in any case.
         """
-        freed = self._undo(flight)
+        freed = self.undo(flight)
         if freed and not failure.status.is_rejected:
             self._room_freed(flight.pod)
-        self._fail(flight.profile, flight.info, failure, flight.attempt, flight.start)
+        self.fail(flight.profile, flight.info, failure, flight.attempt, flight.start)
         if freed and failure.status.is_rejected:
             self._room_freed(flight.pod)
 
@@ -279,7 +364,7 @@ class SchedulingCycle:
             EVENT_ASSIGNED_POD_DELETE, pod, None, self._now(), only=lambda other: other.metadata.uid != uid
         )
 
-    def _undo(self, flight: _Flight) -> bool:
+    def undo(self, flight: Flight) -> bool:
         """Unreserve in reverse order, then forget; False when the watch has confirmed the pod meanwhile."""
         flight.profile.binding.unreserve(flight.state, flight.pod, flight.node_name)
         try:
@@ -289,9 +374,10 @@ class SchedulingCycle:
             return False
         return True
 
-    def _fail(
+    def fail(
         self, profile: CycleProfile, info: QueuedPodInfo, failure: Failure, attempt: Attempt, start: float
     ) -> None:
+        """The attempt failed: note it, requeue the pod."""
         attempt.result = "unschedulable" if failure.status.is_rejected else "error"
         attempt.message, attempt.diagnosis = failure.message, failure.diagnosis
         self._failures.handle(profile.framework.scheduler_name, info, failure, start)

@@ -17,6 +17,7 @@ from skysail.api.raw import Raw
 from skysail.scheduler.algorithm import Attempt, diagnose, find_feasible, node_statuses
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.explain_devices import device_changes, device_decisions, statuses_by_node
+from skysail.scheduler.explain_group import explain_group
 from skysail.scheduler.extenders.chain import ExtenderChain
 from skysail.scheduler.extenders.deciding import ExtendedAttempt, added, find_asking
 from skysail.scheduler.framework.containment import PluginFailed
@@ -26,8 +27,7 @@ from skysail.scheduler.framework.evaluation import PlainEvaluator, Scored
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
 from skysail.scheduler.plugins.volume_binding import VolumeBinding
-from skysail.scheduler.preemption.default_preemption import DefaultPreemption, PreemptionOutcome, aggregate
-from skysail.scheduler.preemption.victims import Victims
+from skysail.scheduler.preemption.default_preemption import DefaultPreemption
 from skysail.scheduler.scenario import (
     DEFAULT_SCHEDULER,
     World,
@@ -39,6 +39,7 @@ from skysail.scheduler.scenario import (
     resolve_profiles,
 )
 from skysail.scheduler.scripted import ScriptedExtenders, comparable_requests, extender_name, in_recorded_order
+from skysail.scheduler.telling import told_pre_filter, told_preemption, told_status
 
 __all__ = ["compare", "explain_pod", "explain_scenario", "load_scenarios", "missing_plugins"]
 
@@ -49,15 +50,16 @@ def explain_scenario(scenario: Raw, only_plugins: frozenset[str] | None = None) 
     """Decide a scenario.
 
     Args:
-        scenario: With `objects` and `pod`, optionally `config` and `feature_gates`.
+        scenario: With `objects` and `pod` (or `pods` of a `pod_group`), optionally `config` and `feature_gates`.
         only_plugins: Leave the entries of other plugins out of `skipped_filter_plugins` and `scores`.
 
     Raises:
         ConfigError: The scenario is malformed, or no profile has the pod's scheduler name.
     """
     world = build_world(scenario["objects"], scenario.get("feature_gates", {}))
+    is_group = bool(scenario.get("pods"))
     try:
-        pod = msgspec.json.decode(msgspec.json.encode(scenario["pod"]), type=Pod)
+        pod = msgspec.json.decode(msgspec.json.encode(scenario["pods"][0] if is_group else scenario["pod"]), type=Pod)
     except (KeyError, msgspec.ValidationError) as error:
         raise ConfigError(f"no usable pod: {error}", path=str(scenario.get("id", ""))) from error
     name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
@@ -68,6 +70,8 @@ def explain_scenario(scenario: Raw, only_plugins: frozenset[str] | None = None) 
     if pod.status.nominated_node_name:
         world.nominator.add(pod)
     framework = build_framework(profile, world)
+    if is_group:
+        return explain_group(scenario, framework, world)
     chain = ExtenderChain(configured_extenders(scenario.get("config")))
     script = ScriptedExtenders(scenario.get("extender_answers", {}), [*scenario["objects"], scenario["pod"]])
     decision = explain_pod(framework, world, pod, Outside(chain, script.answer))
@@ -95,7 +99,7 @@ NOBODY = Outside(ExtenderChain(()), lambda call: Reply(error="there are no exten
 
 def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside = NOBODY) -> Decision:
     """Decide one pod, with everything that led to it."""
-    decision: Decision = {"pre_enqueue": _status(framework.run_pre_enqueue(pod))}
+    decision: Decision = {"pre_enqueue": told_status(framework.run_pre_enqueue(pod))}
     info, calls = PodInfo(pod), list[ExtenderCall]()
     finding = find_asking(
         framework, world.current, info, outside.chain, calls, nominations=world.nominations, incremental=False
@@ -119,7 +123,7 @@ def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside =
     if diagnosis.unschedulable_plugins:
         decision["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)
     if extended.statuses:
-        decision["extender_status"] = {name: _status(extended.statuses[name]) for name in sorted(extended.statuses)}
+        decision["extender_status"] = {name: told_status(extended.statuses[name]) for name in sorted(extended.statuses)}
     if attempt.feasible:
         return decision | _volumes(attempt) | device_decisions(attempt) | _score(extended, outside)
     return decision | {"score_phase_run": False, "chosen_set": []} | _fit_error(attempt, diagnosis, outside)
@@ -132,7 +136,7 @@ def _failed(framework: Framework, world: World, info: PodInfo) -> Decision:
         attempt = Attempt(framework, world.current.table, info, evaluator, evaluator.pre_filter())
     except PluginFailed:
         return _nothing()
-    answers = {name: _status(status) for name, status in statuses_by_node(attempt).items()}
+    answers = {name: told_status(status) for name, status in statuses_by_node(attempt).items()}
     return {"prefilter": _pre_filter(attempt), "filter": answers, **_nothing()}
 
 
@@ -140,26 +144,8 @@ def _nothing() -> Decision:
     return {"feasible": [], "score_phase_run": False, "chosen_set": []}
 
 
-def _status(status: Status) -> Decision:
-    found: Decision = {"code": status.code.text}
-    if status.plugin:
-        found["plugin"] = status.plugin
-    if status.reasons:
-        found["reasons"] = list(status.reasons)
-    return found
-
-
 def _pre_filter(attempt: Attempt) -> Decision:
-    outcome = attempt.outcome
-    found = _status(outcome.status)
-    names = outcome.result.node_names if outcome.status.is_success else None
-    found["node_names"] = None if names is None else sorted(names)
-    if outcome.restricted_by:
-        found["restricted_by"] = sorted(outcome.restricted_by)
-    skipped = sorted(attempt.state.skip_filter_plugins)
-    if skipped:
-        found["skipped_filter_plugins"] = skipped
-    return found
+    return told_pre_filter(attempt.outcome, attempt.state.skip_filter_plugins)
 
 
 def _filter(attempt: Attempt) -> Decision:
@@ -170,7 +156,7 @@ def _filter(attempt: Attempt) -> Decision:
     refused = node_statuses(attempt)
     looked_at = sorted(name for name in refused.names if name)
     if looked_at:
-        found["filter"] = {name: _status(refused.get(name, Status())) for name in looked_at}
+        found["filter"] = {name: told_status(refused.get(name, Status())) for name in looked_at}
     others = {name: _others(attempt, table.rows[name], refused[name].plugin) for name in sorted(refused)}
     others = {name: statuses for name, statuses in others.items() if statuses}
     if others:
@@ -187,7 +173,7 @@ def _others(attempt: Attempt, row: int, told: str) -> list[Decision]:
             continue
         codes = step.ask(attempt.state, attempt.pod_info.pod, attempt.table, index)
         if codes.statuses and codes.codes[0]:
-            found.append(_status(codes.statuses[int(codes.codes[0]) - 1]))
+            found.append(told_status(codes.statuses[int(codes.codes[0]) - 1]))
     return found
 
 
@@ -262,32 +248,11 @@ def _fit_error(attempt: Attempt, diagnosis: Diagnosis, outside: Outside) -> Deci
         diagnosis.post_filter_message = status.message
         if isinstance(preemption, DefaultPreemption):
             outcome = preemption.search(attempt.state, pod, diagnosis)
-            found["preemption"] = _status(status) | _preemption(outcome)
+            found["preemption"] = told_status(status) | told_preemption(outcome)
             if preemption.asks and found["preemption"].pop("best_nodes", None):
                 found["preemption"]["nominated_node"] = result.nominated_node or ""
     found["fit_error"] = diagnosis.message()
     return found | device_changes(attempt)
-
-
-def _preemption(outcome: PreemptionOutcome) -> Decision:
-    found: Decision = {"eligible": not outcome.ineligible_reason, "nominated_node": ""}
-    if outcome.ineligible_reason:
-        return found | {"ineligible_reason": outcome.ineligible_reason}
-    assert outcome.candidates is not None
-    victims, failures = outcome.candidates.victims, outcome.candidates.failures
-    if victims:
-        found["candidates"] = {name: _victims(victims[name]) for name in sorted(victims)}
-        found["best_nodes"] = sorted(outcome.best)
-        found["nominated_node"] = outcome.best[0] if len(outcome.best) == 1 else None
-    if failures:
-        found["candidate_failures"] = {name: _status(failures[name]) for name in sorted(failures)}
-    if outcome.candidates.errors:
-        found["find_error"] = aggregate(outcome.candidates.errors)
-    return found
-
-
-def _victims(victims: Victims) -> Decision:
-    return {"victims": [pod.key for pod in victims.pods], "pdb_violations": victims.violations}
 
 
 def only(decision: Decision, plugins: frozenset[str]) -> Decision:

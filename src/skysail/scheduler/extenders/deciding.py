@@ -109,16 +109,18 @@ def schedule_asking(
             diagnosis = extended.diagnosis()
             status = Status(Code.UNSCHEDULABLE, (diagnosis.message(),))
             return ScheduleResult(
-                status, attempt.state, evaluated_nodes=attempt.looked_at, diagnosis=diagnosis, calls=tuple(calls)
-            )
+                status, attempt.state, evaluated_nodes=attempt.looked_at, diagnosis=diagnosis, calls=tuple(calls),
+                outcome=attempt.outcome,
+            )  # fmt: skip
         name, total, ties = yield from _choose_asking(extended, chain, rng)
     except PluginFailed as failure:
         return ScheduleResult(failure.status(), calls=tuple(calls))
     except ExtenderFailed as failure:
         return ScheduleResult(Status.error(str(failure)), calls=tuple(calls))
     return ScheduleResult(
-        SUCCESS, attempt.state, name, total, ties, attempt.looked_at, attempt.feasible, calls=tuple(calls)
-    )
+        SUCCESS, attempt.state, name, total, ties, attempt.looked_at, attempt.feasible, calls=tuple(calls),
+        outcome=attempt.outcome, scoring=attempt.scoring,
+    )  # fmt: skip
 
 
 def find_asking(

@@ -66,6 +66,7 @@ class Diagnosis:
         pending_plugins: Who answered Pending.
         pre_filter_message: Set when PreFilter refused the pod for all nodes.
         post_filter_message: What PostFilter had to say.
+        preemption: What the search for victims found, candidate by candidate (a `PreemptionOutcome`).
     """
 
     num_all_nodes: int
@@ -77,6 +78,7 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set)
     pre_filter_message: str = ""
     post_filter_message: str = ""
+    preemption: object = None
 
     def add_plugin_status(self, status: Status) -> None:
         """Remember who refused."""

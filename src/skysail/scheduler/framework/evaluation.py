@@ -19,6 +19,7 @@ from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.score_cards import Given, Unread
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.framework.steps import FilterStep, Mask, PreScoreStep, ScoreStep
 
@@ -264,6 +265,14 @@ class Evaluator(Protocol):
         """
         ...
 
+    def given(self, row: int) -> Sequence[Given]:
+        """What plugins gave a passing row; after `totals`."""
+        ...
+
+    def unread(self) -> Unread:
+        """The plugins that are not among `given`: to be asked again when somebody wants to know."""
+        ...
+
 
 class PlainEvaluator:
     """Asks every plugin about every row, each time."""
@@ -272,6 +281,7 @@ class PlainEvaluator:
         self._framework = framework
         self._table = table
         self._pod = pod_info.pod
+        self._scored: tuple[RowIndex, Scored] | None = None
         self.state = CycleState(pod_info)
 
     def pre_filter(self) -> PreFilterOutcome:
@@ -289,11 +299,23 @@ class PlainEvaluator:
         framework, state, pod, table = self._framework, self.state, self._pod, self._table
         run_pre_score(framework.pre_score, state, pod, table, rows)
         scored = run_scores(framework.scores, state, pod, table, rows, everything=everything)
+        self._scored = rows, scored
         if everything:
             return scored.totals
         totals: TotalArray = np.full(len(passing), -1, dtype=np.int64)
         totals[rows] = scored.totals
         return totals
+
+    def given(self, row: int) -> Sequence[Given]:
+        """What plugins gave a passing row; after `totals`."""
+        assert self._scored is not None
+        rows, scored = self._scored
+        place, steps = int(rows.searchsorted(row)), {step.name: step for step in self._framework.scores}
+        return [(steps[each.name], each.raw.item(place), each.normalized.item(place)) for each in scored.plugins]
+
+    def unread(self) -> Unread:
+        """Nobody."""
+        return Unread((), self.state, self._pod, self._table)
 
 
 def score_rows(framework: Framework, state: CycleState, pod: Pod, table: NodeTable, rows: RowIndex) -> Scored:

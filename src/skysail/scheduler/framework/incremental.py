@@ -10,7 +10,7 @@ histories of pods and nodes coming and going. At most `MAX_SIGNATURES` are kept 
 goes first; what is lost is computed again.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from skysail.scheduler.cache.matrices import RowIndex
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NO_ROWS, NodeTable
-from skysail.scheduler.framework.codes import Codes, Reads
+from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.evaluation import (
@@ -31,6 +31,7 @@ from skysail.scheduler.framework.evaluation import (
 from skysail.scheduler.framework.filter_columns import FilterColumns
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.score_cards import Given, Unread
 from skysail.scheduler.framework.score_columns import ScoreColumns, total_dtype
 from skysail.scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from skysail.scheduler.framework.steps import FilterStep, Mask, ScoreStep
@@ -174,6 +175,7 @@ class IncrementalEvaluator:
         self._usual: Mask = np.zeros(0, dtype=np.bool_)
         self._rows: RowIndex | None = None
         self._active: tuple[FilterStep, ...] | None = None
+        self._asked: list[tuple[ScoreStep, RowIndex, ScoreArray, ScoreArray]] = []
         self.state = entry.base.fork(pod_info)
 
     def pre_filter(self) -> PreFilterOutcome:
@@ -250,8 +252,22 @@ class IncrementalEvaluator:
             raw = step.ask(self.state, self._pod, self._table, rows)
             normalized = step.normalize(self.state, raw, int(raw.min()), int(raw.max()))
             step.check(normalized)
+            self._asked.append((step, rows, raw, normalized))
             totals[rows] += (step.weight * normalized).astype(totals.dtype)
         return totals
+
+    def given(self, row: int) -> Sequence[Given]:
+        """What plugins gave a passing row; after `totals`."""
+        found = self._entry.scores(self._pod_info).given(row)
+        for step, rows, raw, normalized in self._asked:
+            place = int(rows.searchsorted(row))
+            found.append((step, raw.item(place), normalized.item(place)))
+        return found
+
+    def unread(self) -> Unread:
+        """The plugins that are not among `given`."""
+        entry = self._entry
+        return Unread(entry.scores(self._pod_info).merged, entry.base, self._pod, self._table)
 
     def _pre_score(self, passing: Mask) -> tuple[ScoreStep, ...]:
         """Run the GLOBAL plugins' phase; the GLOBAL plugins that have something to score."""

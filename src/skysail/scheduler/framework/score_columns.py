@@ -21,6 +21,7 @@ from skysail.scheduler.framework.codes import MAX_NODE_SCORE, Reads, ScoreArray
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.evaluation import TotalArray
 from skysail.scheduler.framework.filter_columns import Changes
+from skysail.scheduler.framework.score_cards import Given
 from skysail.scheduler.framework.steps import Mask, ScoreStep
 
 UNKNOWN = np.iinfo(np.int64).min
@@ -74,10 +75,11 @@ class ScoreColumns:
         self._dtype = np.dtype(dtype)
         self._changes = Changes()
         merged = [step for step in steps if not step.normalizes and not step.simple]
+        self.merged = tuple(merged)
+        """The plugins of which only the sum is kept."""
         self._merged_rows = tuple(step for step in merged if step.reads is Reads.ROW)
         self._merged_nodes = tuple(step for step in merged if step.reads is not Reads.ROW)
         self._scaled_steps = tuple(step for step in steps if step.normalizes or step.simple)
-        self._any_live = 0
         self._resize(0)
 
     def _resize(self, capacity: int) -> None:
@@ -112,24 +114,28 @@ class ScoreColumns:
             merged = self._ask(changes, state, pod)
             rows = asked = changes.rows
         if self._scaled:
-            self._any_live = int(passing.argmax())
             rows = self._normalize(changes, state, pod, passing, rows)
         if rows is not None:
             self._add_up(rows, usual, merged if merged is not None and rows is asked else self._sum[rows])
         size = table.size
         return self._ranked[:size] if passing is usual else self._total[:size]
 
+    def given(self, row: int) -> list[Given]:
+        """What the scaled plugins gave a passing row, as of the last `totals`."""
+        return [(each.step, each.raw.item(row), each.normalized.item(row)) for each in self._scaled]
+
     def _add_up(self, rows: Rows, usual: Mask, total: TotalArray) -> None:
         if self._node_sum is not None:
             total = total + self._node_sum[rows]
-        same = 0
+        same, any_live = 0, -1
         for column in self._scaled:
             if column.constant is not None:
-                same += column.step.weight * int(column.normalized[self._any_live])
+                any_live = int(usual.argmax()) if any_live < 0 else any_live
+                same += column.step.weight * int(column.normalized[any_live])
             else:
                 total = total + self._weighted(column.normalized[rows], column.step.weight)
         if same:
-            total = total + np.array(same, dtype=self._dtype)
+            total = total + same
         self._total[rows] = total
         kept = usual[rows]
         self._ranked[rows] = total if np.count_nonzero(kept) == len(kept) else np.where(kept, total, -1)
@@ -161,7 +167,8 @@ class ScoreColumns:
         total: ScoreArray | None = None
         for step in steps:
             scores = step.ask(state, pod, self._table, rows)
-            step.check(scores)
+            if not step.bounded:
+                step.check(scores)
             part = scores if step.weight == 1 else scores * step.weight
             total = part if total is None else total + part
         assert total is not None

@@ -103,6 +103,7 @@ class DefaultPreemption:
     ) -> Conversation[tuple[Status, PostFilterResult]]:
         """Find victims, and let extenders narrow the choice."""
         outcome = self.search(state, pod, diagnosis)
+        diagnosis.preemption = outcome
         if outcome.ineligible_reason:
             return Status.unschedulable(f"preemption: {outcome.ineligible_reason}"), PostFilterResult()
         found = outcome.candidates
