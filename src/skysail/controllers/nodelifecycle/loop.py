@@ -8,6 +8,7 @@ Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go, v1.36.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -119,7 +120,8 @@ class NodeLifecycleController(BuiltinController):
             group.create_task(self._events.run())
             group.create_task(self._mark_silent_nodes())
             while True:
-                await self.look_at_all()
+                with suppress(ApiError, Unreachable):  # what was not reached is looked at again in the next period
+                    await self.look_at_all()
                 await asyncio.sleep(self.settings.period_seconds)
 
     # Keys: nodes without a namespace, pods with one
