@@ -120,6 +120,38 @@ def test_c08_room_of_a_leaving_pod_is_free_only_when_it_is_gone():
     assert lab.count("high") == 1
 
 
+def test_c08_a_job_whose_bindings_keep_failing_rests_ever_longer():
+    lab = Lab()
+    lab.nodes(20, gpus=8)
+    lab.pod("job", gpus=8)
+    tries = []
+    for second in range(100):
+        for batch in run_once(lab.world, lab.configuration).effects.binds:
+            tries.append(second)
+            for task in batch.tasks:
+                lab.world.bind_failed(task, "forbidden")
+        lab.world.now += 1
+    assert tries == [0, 1, 2, 3, 5, 9, 17, 33, 65]
+    assert lab.code("job") == "BindFailed"
+
+
+def test_c07_a_victim_whose_eviction_was_refused_is_left_alone_for_a_while():
+    lab = Lab()
+    lab.nodes(2, gpus=1)
+    for number in range(2):
+        lab.pod(f"low-{number}", gpus=1)
+    lab.cycle()
+    lab.pod("high", gpus=1, priority=10)
+    asked = []
+    for _ in range(40):
+        for eviction in run_once(lab.world, lab.configuration).effects.evictions:
+            asked.append((eviction.task.pod.name, int(lab.world.now - START)))
+            lab.world.eviction_failed(eviction.task)
+        lab.world.now += 1
+    assert [name for name, _ in asked] == ["low-1", "low-0", "low-1", "low-0"]
+    assert asked[2][1] - asked[0][1] >= 30
+
+
 def versioned(each, version):
     return msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, resource_version=version))
 

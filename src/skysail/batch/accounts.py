@@ -72,6 +72,7 @@ class Accounts:
         heads: Blocked heads of each queue, with what they lack; see `actions.lines`.
         shares: What each queue was entitled to when that was last looked at, to see who may claim more now.
         foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
+        protected: Until when a task whose eviction was refused is left alone, by uid.
         sharers: Uids of tasks that ask for a part of a device.
         evicting: Uids of tasks whose eviction was decided; they count as leaving before their pods say so.
         distrust: Pairs of job and node where a bind failed, with the node's generation then.
@@ -108,6 +109,7 @@ class Accounts:
         self.wanted: dict[str, dict[str, int]] = {}
         self.bundles: dict[str, dict[str, Job]] = {}
         self.evicting: set[str] = set()
+        self.protected: dict[str, float] = {}
         self.sharers: set[str] = set()
         self.changes = 0
         """Rises with every change that may matter to a decision."""

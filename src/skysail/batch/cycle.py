@@ -30,7 +30,7 @@ def open_session(world: World, configuration: Configuration) -> Session:
             if outcome is None:
                 session.jobs[key] = job
             else:
-                session.settle(job, outcome)
+                session.settle(job, outcome, job.retry_at if job.retry_at > world.now else None)
     return session
 
 

@@ -61,7 +61,9 @@ class QueueBook(TaskBook):
         before = self.tree
         self.tree = QueueTree(specs.values())
         self._recharge()
-        self.heads.clear()
+        heads, self.heads = self.heads, {}
+        for name in heads:
+            self.tell(Event.LINE_MOVED, name)
         for name in {*before, *self.tree}:
             self.tell(Event.QUEUE_CHANGED, name)
         self.tell(Event.QUEUE_CHANGED)

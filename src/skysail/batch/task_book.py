@@ -1,10 +1,17 @@
 """A task's way from waiting to bound and gone, what sessions commit, and claims. See `accounts` for the layers."""
 
+from typing import Final
+
 from skysail.batch.accounts import COLUMNS
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import ENDED, Job, Task, TaskState
 from skysail.batch.model.outcome import Event
 from skysail.batch.slot_book import SlotBook
+
+PROTECTED_SECONDS: Final = 30.0
+"""How long a task whose eviction was refused (a disruption budget) is left alone."""
+BINDS_WITHOUT_REST: Final = 3
+LONGEST_REST_SECONDS: Final = 60.0
 
 
 class TaskBook(SlotBook):
@@ -26,6 +33,7 @@ class TaskBook(SlotBook):
         self._charge(task)
         if state is TaskState.BOUND and before is not TaskState.BOUND:
             task.started = self.now
+            task.job.bind_failures, task.job.retry_at = 0, 0.0
         if state in ENDED or state is TaskState.GATED:
             self._leave_slot(task)
         if was_at and before in COLUMNS and state not in COLUMNS:
@@ -79,14 +87,32 @@ class TaskBook(SlotBook):
         account = self.cache.node_info(node)
         if account is not None:
             self.distrust[task.job.key, node] = account.generation
+        job = task.job
+        job.bind_failures += 1
+        if job.bind_failures > BINDS_WITHOUT_REST:
+            rest = min(LONGEST_REST_SECONDS, 2.0 ** (job.bind_failures - BINDS_WITHOUT_REST))
+            job.retry_at = self.now + rest
 
     def eviction_failed(self, task: Task) -> None:
-        """An eviction was refused: the task stays, and the claim that needed it ends."""
+        """An eviction was refused: the task stays, for a while nobody asks again, and the claim that needed it ends."""
         self.evicting.discard(task.uid)
+        self.protected[task.uid] = self.now + PROTECTED_SECONDS
         if task.uid in self.tasks and task.state is TaskState.RELEASING:
             self.move(task, TaskState.BOUND, task.node)
         for job in [self.jobs[key] for key, claim in self.claims.items() if task.uid in claim.victims]:
             self.end_claim(job)
+
+    def is_protected(self, task: Task) -> bool:
+        """Whether an eviction of this task was refused a short while ago."""
+        until = self.protected.get(task.uid)
+        if until is not None and until <= self.now:
+            del self.protected[task.uid]
+            return False
+        return until is not None
+
+    def next_unprotected(self) -> float | None:
+        """When the next task may be asked to leave again."""
+        return min((until for until in self.protected.values() if until > self.now), default=None)
 
     def is_distrusted(self, job: Job, node: str) -> bool:
         """Whether a bind of this job failed on this very version of the node."""

@@ -7,7 +7,7 @@ from skysail.batch.world import World
 
 def structural_fault(world: World, job: Job) -> Outcome | None:
     """The first thing that is missing or closed, or None."""
-    for check in (_group_fault, _queue_fault, _member_fault):
+    for check in (_group_fault, _queue_fault, _member_fault, _rest):
         fault = check(world, job)
         if fault is not None:
             return fault
@@ -84,3 +84,15 @@ def _member_fault(world: World, job: Job) -> Outcome | None:
             next_events=(about,),
         )
     return None
+
+
+def _rest(world: World, job: Job) -> Outcome | None:
+    """A job whose bindings keep failing rests, ever longer."""
+    if job.retry_at <= world.now:
+        return None
+    return Outcome(
+        OutcomeCode.BIND_FAILED,
+        f"{job.bind_failures} bindings failed in a row",
+        {"failures": job.bind_failures},
+        next_events=(told(Event.TIME), told(Event.GROUP_CHANGED, job.key)),
+    )

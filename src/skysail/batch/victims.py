@@ -48,7 +48,9 @@ def candidate_units(session: Session, job: Job) -> list[Unit]:
     queue = session.queue_of(job)
     found: list[tuple[tuple[object, ...], Unit]] = []
     for tier, jobs in _jobs_by_tier(session, job, queue).items():
-        tasks = [task for victim in jobs for task in victim.in_state(TaskState.BOUND)]
+        tasks = [
+            task for victim in jobs for task in victim.in_state(TaskState.BOUND) if not session.world.is_protected(task)
+        ]
         if not tasks:
             continue
         ask = session.preemptable if tier is Tier.OWN else session.reclaimable

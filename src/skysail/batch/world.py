@@ -201,6 +201,7 @@ class World(QueueBook):
         del self.tasks[task.uid]
         self.evicting.discard(task.uid)
         self.sharers.discard(task.uid)
+        self.protected.pop(task.uid, None)
         self._wake(job)
         self._drop_if_empty(job)
 

@@ -30,7 +30,7 @@ from skysail.batch.victims import Tier, Unit, candidate_units
 
 HELPED_BY_ROOM = frozenset(
     {OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE, OutcomeCode.QUOTA_EXCEEDED, OutcomeCode.NO_TOPOLOGY,
-     OutcomeCode.NOT_HEAD, OutcomeCode.SCHEDULE_TIMEOUT, OutcomeCode.ENTITLEMENT_SCALED}
+     OutcomeCode.SCHEDULE_TIMEOUT, OutcomeCode.ENTITLEMENT_SCALED}
 )  # fmt: skip
 
 
@@ -210,7 +210,8 @@ class Reclaim:
             code = OutcomeCode.ENTITLEMENT_SCALED
             message = f"guarantees exceed the cluster, shares of {', '.join(scaled)} are scaled: {before.message}"
             numbers = {**numbers, "queue": queue.name, "code": before.code.value}
-        session.settle(job, Outcome(code, message, numbers, before.since, events, detail))
+        outcome = Outcome(code, message, numbers, before.since, events, detail)
+        session.settle(job, outcome, session.world.next_unprotected())
 
 
 def _bundle(session: Session, job: Job) -> list[Job]:

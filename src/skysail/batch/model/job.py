@@ -138,12 +138,14 @@ class Job:
         was_ready: Whether its minimum was ever met.
         admitted: Seconds at which its minimum was last met.
         attempts: How often it was tried.
+        bind_failures: How many of its bindings failed since the last that did not.
+        retry_at: Seconds before which it is not tried again.
         is_lone: Whether it is a pod without a group.
     """
 
     __slots__ = (
-        "admitted", "attempts", "claim", "first_seen", "is_lone", "key", "line", "outcome", "passed_over", "queue",
-        "spec", "tasks", "uid", "was_ready",
+        "admitted", "attempts", "bind_failures", "claim", "first_seen", "is_lone", "key", "line", "outcome",
+        "passed_over", "queue", "retry_at", "spec", "tasks", "uid", "was_ready",
     )  # fmt: skip
 
     def __init__(self, key: str, spec: PodGroupSpec | None, *, is_lone: bool = False, now: float = 0.0) -> None:
@@ -157,7 +159,8 @@ class Job:
         self.passed_over = 0
         self.was_ready = False
         self.admitted = 0.0
-        self.attempts = 0
+        self.attempts = self.bind_failures = 0
+        self.retry_at = 0.0
 
     @property
     def name(self) -> str:
