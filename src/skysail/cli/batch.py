@@ -61,39 +61,13 @@ def configuration_source(file: Path | None) -> "Callable[[], Configuration]":
     Raises:
         ConfigError: The file cannot be used at the start.
     """
-    from skysail.api.errors import ConfigError
-    from skysail.batch.config import default_configuration, load_configuration
+    from skysail.batch.config import default_configuration
+    from skysail.batch.config_file import ConfigurationFile
 
-    if file is None:
-        fixed = default_configuration()
-        return lambda: fixed
-    log = logging.getLogger(__name__)
-
-    def read() -> "tuple[Configuration, tuple[int, int]]":
-        try:
-            status = file.stat()
-            return load_configuration(file.read_bytes(), str(file)), (status.st_mtime_ns, status.st_size)
-        except OSError as error:
-            raise ConfigError(error.strerror or "cannot be read", file=str(file)) from error
-
-    current, version = read()
-
-    def look() -> "Configuration":
-        nonlocal current, version
-        try:
-            status = file.stat()
-        except OSError:
-            return current
-        if (status.st_mtime_ns, status.st_size) != version:
-            version = (status.st_mtime_ns, status.st_size)
-            try:
-                current, version = read()
-                log.info("configuration changed", extra={"file": str(file)})
-            except ConfigError as error:
-                log.warning("configuration refused, the old one stays", extra={"error": str(error)})
-        return current
-
-    return look
+    if file is not None:
+        return ConfigurationFile(file)
+    fixed = default_configuration()
+    return lambda: fixed
 
 
 async def _run(
@@ -109,6 +83,8 @@ async def _run(
     import socket
     from contextlib import AsyncExitStack
     from random import Random
+
+    from prometheus_client import CollectorRegistry
 
     from skysail.batch.app import BatchOptions
     from skysail.batch.controllers.process import BatchProcess
@@ -128,7 +104,15 @@ async def _run(
         identity = f"{socket.gethostname()}_{os.getpid()}_{rng.getrandbits(32):08x}"
         elector = LeaderElector(client, LeaderElection(NAME, namespace=lease_namespace), identity, clock=clock, rng=rng)
     options = BatchOptions(scheduler_name=scheduler_name, dry_run=dry_run, seed=rng.getrandbits(32))
-    process = BatchProcess(client, configuration, clock=clock, rng=rng, options=options, elector=elector)
+    process = BatchProcess(
+        client,
+        configuration,
+        clock=clock,
+        rng=rng,
+        options=options,
+        elector=elector,
+        registry=CollectorRegistry(),
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
         if isinstance(serving, ServingOptions):

@@ -1,7 +1,9 @@
 """Engine, grouping and statuses together, against the embedded server with hollow nodes."""
 
+from prometheus_client import CollectorRegistry
+
 from skysail.api.core import Pod
-from skysail.api.kinds import DEPLOYMENTS, JOBS
+from skysail.api.kinds import DEPLOYMENTS, EVENTS, JOBS
 from skysail.batch.config import default_configuration
 from skysail.batch.controllers.process import BatchProcess, install
 from skysail.batch.foreign.definitions import foreign_definitions
@@ -12,7 +14,7 @@ from skysail.testing.cluster import Cluster
 from skysail.testing.faults import Action
 
 
-def on_cluster(act, nodes=2):
+def on_cluster(act, nodes=2, registry=None):
     async def main(clock):
         async with Cluster(seed=1) as cluster:
             await install(cluster.client, (*batch_definitions(), *foreign_definitions()))
@@ -20,7 +22,10 @@ def on_cluster(act, nodes=2):
             await cluster.start_controllers()
 
             async def run(client):
-                await BatchProcess(client, default_configuration(), clock=cluster.clock, rng=cluster.rng).run()
+                process = BatchProcess(
+                    client, default_configuration(), clock=cluster.clock, rng=cluster.rng, registry=registry
+                )
+                await process.run()
 
             await cluster.run("batch", run)
             await act(cluster)
@@ -153,3 +158,31 @@ def test_the_next_leader_goes_on_where_the_last_one_was_killed():
         assert phases == {"job-train": "Running", "job-next": "Running"}
 
     on_cluster(act)
+
+
+def test_outcomes_are_told_as_events_on_the_gang_and_its_owner():
+    async def act(cluster):
+        await cluster.client.create(JOBS, job("big", 3, labels={"scheduling.skysail.io/queue": "a"}), "default")
+        await cluster.advance(10)
+        await cluster.client.create(QUEUES, {"metadata": {"name": "a"}, "spec": {"capability": {"cpu": 2}}})
+        await cluster.advance(10)
+        told = {(event.involved_object.kind, event.reason) for event in await cluster.list(EVENTS)}
+        assert {("PodGroup", "ExceedsMax"), ("Job", "ExceedsMax")} <= told
+
+    on_cluster(act)
+
+
+def test_metrics_tell_of_queues_jobs_and_cycles():
+    registry = CollectorRegistry()
+
+    async def act(cluster):
+        await cluster.client.create(JOBS, job("train", 2), "default")
+        await cluster.client.create(JOBS, job("big", 2, cpu="1000"), "default")
+        await cluster.advance(5)
+        value = registry.get_sample_value
+        assert value("skysail_batch_jobs_waiting", {"queue": "default", "code": "NoNode"}) == 1
+        assert value("skysail_batch_job_pods", {"job": "default/job-train", "state": "held"}) == 2
+        assert value("skysail_batch_job_wait_seconds_count", {"queue": "default"}) == 1
+        assert value("skysail_batch_action_duration_seconds_count", {"action": "bind"}) > 0
+
+    on_cluster(act, registry=registry)

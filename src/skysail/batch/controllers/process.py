@@ -17,13 +17,16 @@ from skysail.api.raw import Raw
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.controllers.kueue_jobs import KueueJobController
 from skysail.batch.controllers.loop import GroupingController
+from skysail.batch.controllers.metrics import BatchMetrics
 from skysail.batch.controllers.owners import OwnerMembershipReader
 from skysail.batch.controllers.standing_writing import StandingWriting
+from skysail.batch.controllers.telling import OutcomeEvents
 from skysail.batch.engine import Cycle
 from skysail.batch.session import Configuration
 from skysail.client.api_client import ApiClient
 from skysail.controller.leader_elector import LeaderElector
 from skysail.controller.manager import Manager, ManagerSettings
+from skysail.controller.recorder import CoreEventRecorder
 from skysail.informer.factory import InformerFactory
 from skysail.scheduler.cache.cluster_cache import ClusterCache
 
@@ -76,17 +79,25 @@ class BatchProcess:
         self._elector, self._dry_run = elector, options.dry_run
         self._alone = informers is None
         self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
+        self.metrics = BatchMetrics()
+        self._recorder = CoreEventRecorder(client, "skysail-batch", clock=clock, rng=rng)
+        self._watch_cycle = observe
         self.scheduler = BatchScheduler(
             client,
-            configuration,
+            self.metrics.timed(configuration, clock),
             clock=clock,
             rng=rng,
             informers=self._informers,
             cache=cache,
             options=options,
             membership=OwnerMembershipReader(),
-            observe=observe,
+            observe=self._observe,
+            registry=registry,
         )
+        self.metrics.scheduler = self.scheduler
+        if registry is not None:
+            registry.register(self.metrics)
+        self._events = OutcomeEvents(self._recorder, self.scheduler.feeding)
         self.manager = _BatchManager(
             client,
             clock=clock,
@@ -99,6 +110,12 @@ class BatchProcess:
         self.manager.add(GroupingController(options.scheduler_name))
         self.manager.add(KueueJobController(options.scheduler_name))
         self.standing = StandingWriting(client, self.scheduler)
+
+    def _observe(self, cycle: Cycle) -> None:
+        self._watch_cycle(cycle)
+        self.metrics.observe(cycle)
+        if not self._dry_run:
+            self._events.observe(cycle)
 
     async def run(self) -> None:
         """Run until `stop` or cancellation.
@@ -127,6 +144,7 @@ class BatchProcess:
             if not self._dry_run:
                 beside.append(group.create_task(self.manager.run(), name="batch controllers"))
                 beside.append(group.create_task(self.standing.run(), name="batch standing"))
+                beside.append(group.create_task(self._recorder.run(), name="batch events"))
             try:
                 await self.scheduler.run()
             finally:
