@@ -21,6 +21,9 @@ def up(
     ready_file: Path | None = typer.Option(
         None, "--ready-file", help="Written once the kubeconfig is there and all nodes are Ready."
     ),
+    foreign_kinds: bool = typer.Option(
+        False, "--foreign-kinds", help="Serve the kinds of Kueue, Volcano and others that the batch engine reads."
+    ),
 ) -> None:
     """Run API server, scheduler, controllers and hollow nodes in one process until Ctrl-C."""
     from skysail.cli.logs import log_to_stderr
@@ -28,10 +31,12 @@ def up(
     from skysail.cli.serving import Serving
 
     log_to_stderr(0)
-    run(lambda: _up(Serving(port=port, data_dir=data_dir), nodes, kubeconfig_out, ready_file))
+    run(lambda: _up(Serving(port=port, data_dir=data_dir), nodes, foreign_kinds, kubeconfig_out, ready_file))
 
 
-async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready_file: Path | None) -> None:
+async def _up(
+    serving: "Serving", nodes: int, foreign_kinds: bool, kubeconfig_out: Path | None, ready_file: Path | None
+) -> None:
     import asyncio
     from random import Random
 
@@ -42,7 +47,9 @@ async def _up(serving: "Serving", nodes: int, kubeconfig_out: Path | None, ready
 
     async with serving_api(serving) as served:
         kubeconfig = kubeconfig_out or default_kubeconfig(served.address.port)
-        cluster = LocalCluster(served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random())
+        cluster = LocalCluster(
+            served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random(), foreign_kinds=foreign_kinds
+        )
         with removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
             write_private(kubeconfig, served.kubeconfig().encode())
             say(f"export KUBECONFIG={kubeconfig}")

@@ -50,6 +50,7 @@ class LocalCluster:
         configuration: The scheduler's; kube-scheduler's defaults when None.
         batch: Whether the batch engine runs, for pods whose scheduler's name is `sky-scheduler`; it shares the
             scheduler's account of the cluster, so that no room is given twice.
+        foreign_kinds: Whether the kinds of Kueue, Volcano and others that the batch engine reads are served, too.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class LocalCluster:
         hollow: HollowSettings | None = None,
         configuration: ResolvedConfiguration | None = None,
         batch: bool = True,
+        foreign_kinds: bool = False,
     ) -> None:
         self._server, self._clock, self._rng = server, clock, rng
         self.client = self.client_for("skysail")
@@ -75,7 +77,7 @@ class LocalCluster:
             clock=clock,
             rng=rng,
         )
-        self._runs_batch = batch
+        self._runs_batch, self._foreign_kinds = batch, foreign_kinds
         self.batch: BatchProcess | None = None
 
     def client_for(self, component: str) -> ApiClient:
@@ -107,8 +109,8 @@ class LocalCluster:
         )
 
     async def _run_batch(self) -> None:
-        """Have its kinds served, and those of other systems that it reads; then run it."""
-        await install(self.client, (*batch_definitions(), *foreign_definitions()))
+        """Have its kinds served, and on request those of other systems that it reads; then run it."""
+        await install(self.client, (*batch_definitions(), *(foreign_definitions() if self._foreign_kinds else ())))
         self.batch = self._make_batch()
         await self.batch.run()
 
