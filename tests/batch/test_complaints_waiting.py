@@ -202,6 +202,24 @@ def test_c17_a_head_blocks_only_those_that_need_what_it_lacks():
     assert lab.count("later") == 1
 
 
+def test_c17_those_behind_a_head_go_once_it_was_promised_room():
+    lab = Lab()
+    lab.leaves_at_once = False
+    lab.nodes(2, gpus=4)
+    lab.queue("q", dequeue="fifo")
+    lab.gang("high", 1, queue="q", gpus=3, priority=5)
+    lab.gang("low", 1, queue="q", gpus=2)
+    lab.cycle()
+    lab.gang("head", 1, queue="q", gpus=4, priority=5)
+    lab.gang("behind", 1, queue="q", gpus=1)
+    lab.cycle(2)
+    assert (lab.code("head"), lab.count("behind")) == ("WaitingVictims", 1)
+    lab.finish_leaving()
+    lab.cycle(2)
+    assert lab.count("head") == 1
+    assert lab.world.heads.get("q", []) == []
+
+
 def test_a_line_keeps_its_order_whatever_the_priorities():
     lab = Lab()
     lab.nodes(1, gpus=2)

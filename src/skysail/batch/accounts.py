@@ -191,9 +191,10 @@ class Accounts:
         else:
             job.outcome = None
             self.sleepers.drop(job.key)
-            self._forget_head(job)
+            self.leave_line(job)
 
-    def _forget_head(self, job: Job) -> None:
+    def leave_line(self, job: Job) -> None:
+        """A job is a blocked head no longer: it was placed or promised room, or is gone; those behind it may go."""
         heads = self.heads.get(job.queue)
         if heads and any(key == job.key for key, _ in heads):
             self.heads[job.queue] = [head for head in heads if head[0] != job.key]
@@ -205,6 +206,7 @@ class Accounts:
         if outcome is None:
             job.outcome = None
             self.sleepers.drop(job.key)
+            self.leave_line(job)
             return before is not None
         since = before.since if before is not None and outcome.says_the_same(before) else self.now
         job.outcome = Outcome(

@@ -1,7 +1,7 @@
 """Which class each node belongs to, and what the cluster offers of each.
 
-A node has the first flavor, by name, whose labels it bears; `default` when it bears none. Totals are kept as nodes come
-and go; nodes that are not ready for anybody (cordoned, gone) still count: their pods are in the ledger, too.
+A node has the first flavor whose labels it bears: of most labels first, then by name; `default` when it bears none.
+Totals are kept as nodes come and go; nodes that are not ready for anybody (cordoned, gone) still count: their pods are in the ledger, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,8 @@ class Flavors:
 
     def set_specs(self, specs: Iterable[FlavorSpec]) -> None:
         """Other flavors are defined now; every node is looked at again."""
-        self._specs = {spec.name: spec for spec in sorted(specs, key=lambda spec: spec.name)}
+        by_precision = sorted(specs, key=lambda spec: (-len(spec.node_labels), spec.name))
+        self._specs = {spec.name: spec for spec in by_precision}
         for node in list(self._nodes.values()):
             self.set_node(node)
 

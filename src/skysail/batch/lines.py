@@ -15,7 +15,7 @@ import numpy as np
 
 from skysail.batch.easy import Reservation, reservation_for
 from skysail.batch.model.job import Job, Task
-from skysail.batch.model.outcome import Event, Outcome, OutcomeCode
+from skysail.batch.model.outcome import Outcome, OutcomeCode
 from skysail.batch.model.resources import DEFAULT_FLAVOR, PODS
 from skysail.batch.reasons import minimum_request, most_ever, not_head
 from skysail.batch.rows import Times, flavor_rows, signature
@@ -73,20 +73,13 @@ class Lines:
         """A job was placed: heads it passed count it; if it was a head itself, its line moves."""
         for head in self.heads_before(job):
             head.passed_over += 1
-        self.left(job)
-
-    def left(self, job: Job) -> None:
-        """A job is a head no longer."""
-        heads = self._heads.get(job.queue, [])
-        if any(key == job.key for key, _ in heads):
-            self._heads[job.queue] = [head for head in heads if head[0] != job.key]
-            job.passed_over = 0
-            self._session.world.tell(Event.LINE_MOVED, job.queue)
+        job.passed_over = 0
+        self._session.world.leave_line(job)
 
     def blocked(self, job: Job, outcome: Outcome) -> None:
         """A job was tried in vain."""
         if outcome.code not in BLOCKING or not self._may_run_one_day(job):
-            self.left(job)
+            self._session.world.leave_line(job)
             return
         heads = self._heads.setdefault(job.queue, [])
         if all(key != job.key for key, _ in heads):

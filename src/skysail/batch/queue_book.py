@@ -115,7 +115,7 @@ class QueueBook(TaskBook):
             return
         self._leave_bundle(job)
         self.sleepers.drop(job.key)
-        self._forget_head(job)
+        self.leave_line(job)
         for pair in [pair for pair in self.distrust if pair[0] == job.key]:
             del self.distrust[pair]
         del self.jobs[job.key]

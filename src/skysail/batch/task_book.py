@@ -151,6 +151,7 @@ class TaskBook(SlotBook):
         """A job was promised room."""
         job.claim = self.claims[job.key] = claim
         self.changes += 1
+        self.leave_line(job)
 
     def end_claim(self, job: Job, *, kept: bool = False) -> None:
         """A claim ends; unless its tasks go on to be bound (`kept`) they wait again."""

@@ -118,7 +118,7 @@ class JobQueueSpec:
 
 @dataclass(frozen=True, slots=True)
 class FlavorSpec:
-    """A class of nodes: those with these labels. A node has the first flavor, by name, whose labels it bears.
+    """A class of nodes: those with these labels. Of several a node bears, that of most labels is its own, then by name.
 
     Attributes:
         name: Unique.
