@@ -111,6 +111,8 @@ def _read(reading: _Reading, manifest: Raw) -> None:
         known = snapshot.foreign_queues
         more = (*known.get(foreign.resource, ()), manifest)
         reading.snapshot = replace(snapshot, foreign_queues={**known, foreign.resource: more})
+    elif kind == "Workload" and group == "scheduling.k8s.io":
+        return  # only templates of gangs; the gangs themselves are objects of their own
     elif kind == "Pod":
         reading.loose.append(_pod(manifest, str(len(reading.loose)), snapshot))
     else:

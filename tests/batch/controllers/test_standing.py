@@ -75,8 +75,8 @@ def test_a_queue_shows_what_it_holds_wants_and_may_hold():
     lab.gang("wait", 3, queue="a", gpus=1)
     lab.cycle()
     world = lab.world
-    jobs = [lab.job("run"), lab.job("wait")]
-    status = queue_status(world, world.tree["a"], jobs, entitlements_of(world), QueueStatus(), [])
+    phases = [phase_of(lab.job("run")), phase_of(lab.job("wait"))]
+    status = queue_status(world, world.tree["a"], phases, entitlements_of(world), QueueStatus(), [])
     assert (status.running, status.inqueue, status.state) == (1, 1, "Open")
     assert (status.allocated[GPU], status.requested[GPU], status.entitlement[GPU]) == ("3", "6", "4")
     assert status.share == 750

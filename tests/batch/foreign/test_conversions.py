@@ -330,3 +330,14 @@ def test_of_several_versions_the_newest_served_is_watched():
 
 def test_kueues_objects_need_no_others():
     assert kueue.read_queues(kueue.KueueObjects()).queues == {}
+
+
+def test_a_flavor_without_labels_leaves_nodes_to_those_that_name_them():
+    from skysail.batch.flavors import Flavors
+    from skysail.testing.builders import make_node
+
+    flavors = Flavors()
+    flavors.set_node(make_node("plain"))
+    flavors.set_node(make_node("cheap", labels={"instance-type": "spot"}))
+    flavors.set_specs(read_queues(kueue_objects()).records.flavors.values())
+    assert (flavors.of("plain"), flavors.of("cheap")) == ("default-flavor", "spot")

@@ -145,7 +145,7 @@ def amounts(vector: ResourceVector) -> dict[str, str]:
 def queue_status(
     world: World,
     queue: Queue,
-    jobs: Sequence[Job],
+    phases: Sequence[str],
     entitlements: Entitlements,
     old: QueueStatus,
     problems: Sequence[str],
@@ -155,12 +155,11 @@ def queue_status(
     Args:
         world: As it is.
         queue: The queue.
-        jobs: Its own jobs, not those of queues below it.
+        phases: Of its own jobs, not those of queues below it.
         entitlements: What each queue may hold.
         old: What the status says, for times that stay.
         problems: What is wrong with the object, in words.
     """
-    phases = [phase_of(job) for job in jobs]
     held, claimed, releasing = (world.ledger.vector(queue.name, column) for column in Column)
     wanted = ResourceVector({(ANY, name): amount for name, amount in world.wanted.get(queue.name, {}).items()})
     shares = entitlements.shares.get(queue.name, {})

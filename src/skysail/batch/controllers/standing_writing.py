@@ -7,7 +7,7 @@ differences only.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
 from skysail.api.errors import ApiError, Unreachable
@@ -15,7 +15,14 @@ from skysail.api.kinds import Kind
 from skysail.api.meta import Struct
 from skysail.api.raw import Raw
 from skysail.batch.app import BatchScheduler
-from skysail.batch.controllers.standing import group_status, job_queue_status, jobs_by_queue, queue_status, quota_status
+from skysail.batch.controllers.standing import (
+    group_status,
+    job_queue_status,
+    jobs_by_queue,
+    phase_of,
+    queue_status,
+    quota_status,
+)
 from skysail.batch.foreign import elastic, kai, kueue, volcano
 from skysail.batch.foreign.registry import (
     CLUSTER_QUEUES,
@@ -40,8 +47,10 @@ ENGINES: Final = ("schedulingConditions", "claim")
 """What of a gang's status the engine writes itself."""
 NO_STATUS: Final = PodGroupStatus()
 ZONE_LABEL: Final = "zone"
-TURN: Final = 200
+TURN: Final = 100
 """After so many objects the event loop has its turn."""
+REST: Final = 4.0
+"""How much longer than it took a pass is rested after."""
 
 
 class StandingWriting:
@@ -70,7 +79,9 @@ class StandingWriting:
             changes = self._batch.world.changes
             if self._batch.is_synced and changes != self._seen:
                 self._seen = changes
+                begun = asyncio.get_running_loop().time()
                 await self.write_all()
+                await asyncio.sleep((asyncio.get_running_loop().time() - begun) * REST)
 
     async def write_all(self) -> None:
         """One pass."""
@@ -95,12 +106,13 @@ class StandingWriting:
     async def _write_queues(self) -> None:
         world = self._batch.world
         by_queue, entitlements = jobs_by_queue(world), entitlements_of(world)
+        phases = {name: [phase async for phase in _phases(jobs)] for name, jobs in by_queue.items()}
         statuses: dict[str, QueueStatus] = {}
         ours = {queue.name: queue for queue in self._objects(QUEUES)}
         for name, queue in list(world.tree.items()):
             old = ours[name].status if name in ours else QueueStatus()
             problems = self._batch.feeding.problems_of(f"Queue {name}")
-            statuses[name] = queue_status(world, queue, by_queue.get(name, ()), entitlements, old, problems)
+            statuses[name] = queue_status(world, queue, phases.get(name, ()), entitlements, old, problems)
         for name, each in ours.items():
             if name in statuses:
                 await self._put(QUEUES, name, _raw(each.status), _raw(statuses[name]))
@@ -183,6 +195,14 @@ class StandingWriting:
         self.writes += 1
         self._written[kind.resource, key] = wanted
         await asyncio.sleep(self._pause)
+
+
+async def _phases(jobs: list[Job]) -> AsyncIterator[str]:
+    """Each job's phase, with turns for the event loop between."""
+    for number, job in enumerate(jobs, 1):
+        yield phase_of(job)
+        if number % TURN == 0:
+            await asyncio.sleep(0)
 
 
 def _raw(status: Struct) -> Raw:
