@@ -8,10 +8,13 @@ What is undone (after a failure, or to make an unschedulable pod schedulable) is
 nobody waits for it; whoever wakes up then sees the claim's change in the watch.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (PreBind, bindClaim), v1.36.
-Differs: looks at prepared devices at once and then after ever longer pauses up to 5 s, not every 5 s.
+Differs: when an answer is lost, devices stay promised until it is known what became of the write, and a reservation is
+    taken back only if the pod was not bound after all. Looks at prepared devices at once and then after ever longer
+    pauses up to 5 s, not every 5 s.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -19,7 +22,18 @@ from typing import Any, Final
 import msgspec
 
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, Conflict, NotFound, Unreachable
+from skysail.api.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    InternalError,
+    NotFound,
+    RequestTimeout,
+    ServerTimeout,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unreachable,
+)
 from skysail.api.kinds import PODS, RESOURCE_CLAIMS
 from skysail.api.meta import format_time
 from skysail.api.raw import Raw
@@ -44,6 +58,16 @@ _CONFLICT_PAUSE_SECONDS: Final = 0.01
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 _SHOWN_WITHIN_SECONDS: Final = 120.0
+_LONGEST_INSISTENCE_SECONDS: Final = 30.0
+_TRANSIENT: Final = (
+    Unreachable, InternalError, ServiceUnavailable, ServerTimeout, RequestTimeout, TooManyRequests, Conflict
+)  # fmt: skip
+_UNKNOWN: Final = (Unreachable, InternalError, ServerTimeout, RequestTimeout)
+"""Errors after which a write may have gone through all the same."""
+
+
+Write = Callable[[ObjectWriter], Awaitable[None]]
+"""Something that is written later."""
 
 
 class ClaimWriteFailed(Exception):
@@ -61,8 +85,9 @@ class ClaimWriter:
 
     def __init__(self, handle: Handle, account: DeviceAccount, *, timeout_seconds: float) -> None:
         self._handle, self._account, self._timeout = handle, account, timeout_seconds
-        self._undo: list[Callable[[ObjectWriter], Awaitable[None]]] = []
+        self._undo: list[tuple[Write, Callable[[], None]]] = []
         self._wake: asyncio.Event | None = None
+        self._unreserving: dict[tuple[str, str], asyncio.Event] = {}
 
     # -- before the pod is bound ------------------------------------------------------------------------------------
 
@@ -72,6 +97,7 @@ class ClaimWriter:
         if writer is None:
             return SUCCESS
         try:
+            await self._wait_undone(pod, state)
             for place, claim in enumerate(list(state.claims)):
                 if not is_reserved_for(claim, pod) and not self._needs_nothing(state, place):
                     await self._bind_claim(writer, pod, node_name, state, place)
@@ -80,6 +106,14 @@ class ClaimWriter:
         except (ClaimWriteFailed, BindingFailed) as error:
             return Status.error(str(error))
         return SUCCESS
+
+    async def _wait_undone(self, pod: Pod, state: DeviceState) -> None:
+        """Wait until reservations of an earlier attempt are taken back: they are no longer good for anything."""
+        for place, claim in enumerate(list(state.claims)):
+            undone = self._unreserving.get((pod.uid, claim.uid))
+            if undone is not None:
+                await undone.wait()
+                state.claims[place] = self._account.claim(claim.namespace, claim.name) or claim
 
     @staticmethod
     def _needs_nothing(state: DeviceState, place: int) -> bool:
@@ -98,10 +132,16 @@ class ClaimWriter:
                 await self._wait_shown(claim)
             else:
                 self._account.wrote(claim)
-        except (ApiError, Unreachable) as error:
+        except _UNKNOWN as error:
+            self._learn_later(promised, claim, pod)
             raise ClaimWriteFailed(str(error)) from error
-        finally:
+        except ApiError as error:
             self._account.end_promise(promised)
+            raise ClaimWriteFailed(str(error)) from error
+        except ClaimWriteFailed:
+            self._account.end_promise(promised)
+            raise
+        self._account.end_promise(promised)
 
     async def _create(self, writer: ObjectWriter, node_name: str, state: DeviceState, place: int) -> ResourceClaim:
         found = state.nodes.get(node_name)
@@ -201,21 +241,50 @@ class ClaimWriter:
 
     def unreserve(self, pod: Pod, claim: ResourceClaim) -> None:
         """Take the pod's reservation back, some time soon."""
+        if self._handle.writer is None:
+            return
+        key, undone = (pod.uid, claim.uid), asyncio.Event()
+        self._unreserving[key] = undone
 
         async def write(writer: ObjectWriter) -> None:
-            current = await writer.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
-            left = [_raw(each) for each in current.status.reserved_for if each.uid != pod.uid]
-            if current.uid == claim.uid and len(left) < len(current.status.reserved_for):
-                self._account.wrote(await _patch_status(writer, current, {"reservedFor": left or None}))
+            now = await writer.get(PODS, pod.name, pod.namespace)
+            if now.uid != pod.uid or not now.spec.node_name:  # else it was bound after all: only the answer was lost
+                await self._take_back(writer, pod, claim)
 
-        self._later(write)
+        def done() -> None:
+            undone.set()
+            if self._unreserving.get(key) is undone:
+                del self._unreserving[key]
+
+        self._later(write, done)
+
+    async def _take_back(self, writer: ObjectWriter, pod: Pod, claim: ResourceClaim) -> None:
+        current = await writer.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
+        left = [_raw(each) for each in current.status.reserved_for if each.uid != pod.uid]
+        if current.uid == claim.uid and len(left) < len(current.status.reserved_for):
+            self._account.wrote(await _patch_status(writer, current, {"reservedFor": left or None}))
+
+    def _learn_later(self, promised: str, claim: ResourceClaim, pod: Pod) -> None:
+        """Hold devices until it is known whether a write went through whose answer was lost."""
+
+        async def learn(writer: ObjectWriter) -> None:
+            with contextlib.suppress(NotFound, Forbidden):
+                self._account.wrote(await writer.get(RESOURCE_CLAIMS, claim.name, claim.namespace))
+            self._account.end_promise(promised)
+            self._handle.activate([pod])
+
+        if claim.name == SPECIAL_NAME or self._handle.writer is None:
+            self._account.end_promise(promised)
+        else:
+            self._later(learn)
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Give a claim's devices back, some time soon."""
 
         async def write(writer: ObjectWriter) -> None:
             nothing: Raw = {"allocation": None, "reservedFor": None, "devices": None}
-            self._account.wrote(await _patch_status(writer, claim, nothing))
+            with contextlib.suppress(Conflict):  # somebody else uses it by now: the next attempt decides anew
+                self._account.wrote(await _patch_status(writer, claim, nothing))
 
         self._later(write)
 
@@ -230,42 +299,49 @@ class ClaimWriter:
 
         self._later(write)
 
-    def _later(self, write: Callable[[ObjectWriter], Awaitable[None]]) -> None:
+    def _later(self, write: Write, done: Callable[[], None] = lambda: None) -> None:
         if self._handle.writer is None:
             return
-        self._undo.append(write)
+        self._undo.append((write, done))
         if self._wake is not None:
             self._wake.set()
-
-    @property
-    def unwritten(self) -> int:
-        """How many such writes wait."""
-        return len(self._undo)
 
     async def run(self) -> None:
         """Write what is to be undone, until cancelled."""
         self._wake = asyncio.Event()
         writer = self._handle.writer
-        while True:
-            while self._undo and writer is not None:
-                await self._undo_one(writer, self._undo[0])
-                del self._undo[0]
-            self._wake.clear()
-            await self._wake.wait()
+        async with asyncio.TaskGroup() as writes:
+            while True:
+                while self._undo and writer is not None:
+                    writes.create_task(_insist(writer, *self._undo.pop(0)))
+                self._wake.clear()
+                await self._wake.wait()
 
-    @staticmethod
-    async def _undo_one(writer: ObjectWriter, write: Callable[[ObjectWriter], Awaitable[None]]) -> None:
-        for attempt in range(_ATTEMPTS):
-            try:
-                await write(writer)
-            except NotFound:
-                return
-            except (ApiError, Unreachable) as error:
-                if attempt + 1 == _ATTEMPTS:
-                    _log.warning("claim could not be given back", extra={"error": str(error)})
-                await asyncio.sleep(_CONFLICT_PAUSE_SECONDS * 2**attempt)
-            else:
-                return
+
+async def _insist(writer: ObjectWriter, write: Write, done: Callable[[], None]) -> None:
+    """Try until it works, or cannot work; `done` is told when it is over."""
+    try:
+        await _try_until_done(writer, write)
+    finally:
+        done()
+
+
+async def _try_until_done(writer: ObjectWriter, write: Write) -> None:
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            await write(writer)
+        except NotFound:
+            return
+        except _TRANSIENT as error:
+            _log.info("claim could not be given back yet", extra={"error": str(error)})
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_INSISTENCE_SECONDS)
+        except ApiError as error:
+            _log.warning("claim cannot be given back", extra={"error": str(error)})
+            return
+        else:
+            return
 
 
 async def _with_finalizer(writer: ObjectWriter, claim: ResourceClaim) -> ResourceClaim:
