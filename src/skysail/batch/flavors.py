@@ -1,7 +1,8 @@
 """Which class each node belongs to, and what the cluster offers of each.
 
 A node has the first flavor whose labels it bears: of most labels first, then by name; `default` when it bears none.
-Totals are kept as nodes come and go; nodes that are not ready for anybody (cordoned, gone) still count: their pods are in the ledger, too.
+Totals are kept as nodes come and go; nodes that are not ready for anybody (cordoned, gone) still count: their pods are
+in the ledger, too.
 """
 
 from collections.abc import Iterable, Mapping
