@@ -1,10 +1,15 @@
+import asyncio
+import os
+import signal
+
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from skysail.api.errors import ConfigError
 from skysail.cli.main import app
-from skysail.cli.scheduler import parse_feature_gates
+from skysail.cli.scheduler import _run_until_stopped, parse_feature_gates
+from skysail.scheduler.consistency import Differences
 
 
 def run(*args: str):
@@ -43,6 +48,38 @@ def test_a_wrong_field_is_named_with_file_and_path(tmp_path):
     with pytest.raises(ConfigError) as caught:
         raise run("--config", str(config)).exception
     assert str(caught.value).startswith(f"{config}: profiles[0].plugin: unknown field")
+
+
+class Quiet:
+    """A scheduler that only runs until it is asked to stop, and has something to report."""
+
+    def __init__(self) -> None:
+        self.stopping, self.compared = asyncio.Event(), asyncio.Event()
+
+    async def run(self) -> None:
+        await self.stopping.wait()
+
+    def stop(self) -> None:
+        self.stopping.set()
+
+    def compare_caches(self) -> Differences:
+        self.compared.set()
+        return Differences(missed_pods=("default/a", "default/b"))
+
+
+def test_on_sigusr2_it_says_where_cache_and_informers_disagree_and_when_cancelled_it_stops_in_order(capsys):
+    async def main() -> None:
+        scheduler = Quiet()
+        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+            task = group.create_task(_run_until_stopped(scheduler))
+            await asyncio.sleep(0)
+            os.kill(os.getpid(), signal.SIGUSR2)
+            await scheduler.compared.wait()
+            task.cancel()
+            await scheduler.stopping.wait()
+
+    asyncio.run(main())
+    assert capsys.readouterr().err == ("skysail: cache and informers disagree: missed_pods: default/a, default/b\n")
 
 
 def test_feature_gates_are_read():

@@ -70,6 +70,25 @@ async def test_an_unschedulable_pod_costs_nothing_until_an_event_that_matters(wo
 
 
 @in_world
+async def test_with_nothing_pending_nothing_is_written_but_the_lease(world: World):
+    await world.node("n1")
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+    election = LeaderElection("sched", lease_seconds=15.0, renew_deadline_seconds=10.0, retry_seconds=2.0)
+    scheduler = world.scheduler(
+        transport=transport,
+        elector=lambda client: LeaderElector(client, election, "one", clock=world.clock, rng=random.Random(4)),
+    )
+    async with world.running(scheduler):
+        await world.pod("web")
+        await settle(within=10.0)
+        before, writes = scheduler.queue.statistics(), len(transport.writes)
+        await settle(within=600.0)
+        assert {path.rpartition("/")[2] for _, path in transport.writes[writes:]} == {"sched"}
+        assert len(transport.writes) - writes <= 600 / election.retry_seconds
+        assert scheduler.queue.statistics() == before
+
+
+@in_world
 async def test_a_pod_asleep_for_five_minutes_is_tried_again_anyway(world: World):
     await world.node("n1")
     async with world.running(scheduler := world.scheduler()):
@@ -330,11 +349,42 @@ async def test_a_limited_search_begins_where_the_last_one_ended(world: World):
         await world.node(f"n{number:03}")
     async with world.running(scheduler := world.scheduler("percentageOfNodesToScore: 10")):
         for number in range(3):
-            await world.pod(f"p{number}")
+            await world.pod(f"p{number}", affinity=only_every_second_node())
         await settle()
+        searched = [(attempt.evaluated, attempt.feasible) for attempt in reversed(list(scheduler.attempts))]
+        assert searched == [(150, 75)] * 3  # fewer fit than are wanted: every node is looked at
+        for number in range(3):
+            await world.pod(f"q{number}")
+        await settle()
+        assert [(attempt.evaluated, attempt.feasible) for attempt in list(scheduler.attempts)[:3]] == [(100, 100)] * 3
+
+
+def only_every_second_node() -> dict:
+    """Node affinity to the nodes with an even number."""
+    names = [f"n{number:03}" for number in range(0, 150, 2)]
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": names}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@in_world
+async def test_an_explicit_zero_looks_at_some_nodes_zone_by_zone_from_where_the_last_search_ended(world: World):
+    zones = {"a": 160, "b": 20, "c": 20}
+    for zone, count in zones.items():
+        for number in range(count):
+            await world.node(f"{zone}{number:03}", **{"topology.kubernetes.io/zone": zone})
+    expected = [f"{zone}{number:03}" for number in range(20) for zone in zones]
+    expected += [f"a{number:03}" for number in range(20, 160)]
+    async with world.running(scheduler := world.scheduler("percentageOfNodesToScore: 0")):
+        seen = []
+        for number in range(2):
+            await world.pod(f"p{number}", cpu="3900m")
+            await settle()
+            seen.append(await world.node_of(f"p{number}"))
         attempts = list(scheduler.attempts)
-        assert [attempt.evaluated for attempt in attempts] == [100, 100, 100]
-        assert [attempt.feasible for attempt in attempts] == [100, 100, 100]
+        assert [attempt.feasible for attempt in attempts] == [100, 100]
+        assert seen[0] in expected[:100]
+        assert seen[1] in expected[100:]
 
 
 @in_world

@@ -1,14 +1,17 @@
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from skysail.api.errors import NotFound
 from skysail.api.ports import Request, Response
-from skysail.scheduler.explain import explain_scenario
+from skysail.scheduler.explain import explain_scenario, load_scenarios
 from skysail.scheduler.limited import LimitedTransport
 from skysail.scheduler.live import live_scenario
 from skysail.simulator.clock import run_virtual
 from tests.scheduler.world import World, in_world
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler"
 
 
 @in_world
@@ -29,6 +32,20 @@ async def test_a_bound_pod_is_explained_as_if_it_were_not(world: World):
     await world.client.bind("default", "web", pod.uid, "n1")
     scenario = await live_scenario(world.client, "default", "web")
     assert explain_scenario(scenario)["feasible"] == ["n1"]
+
+
+@in_world
+async def test_what_is_told_of_a_live_pod_has_the_fields_of_the_recorded_decisions(world: World):
+    recorded = [each["expected"] for each in load_scenarios(GOLDEN / "mixed.json.gz")]
+    await world.node("n1")
+    await world.node("n2")
+    for name, cpu, scored in (("fits", "1", True), ("big", "16", False)):
+        await world.pod(name, cpu=cpu)
+        decision = explain_scenario(await live_scenario(world.client, "default", name))
+        assert decision["score_phase_run"] is scored
+        alike = [each for each in recorded if each["score_phase_run"] is scored]
+        assert decision.keys() <= {field for each in recorded for field in each}
+        assert decision.keys() >= set.intersection(*(set(each) for each in alike))
 
 
 @in_world

@@ -145,6 +145,23 @@ async def test_a_pod_held_for_too_long_goes_back_with_the_reason_and_its_room_is
 
 
 @in_world
+async def test_no_plugin_holds_a_pod_for_more_than_a_quarter_of_an_hour(world: World):
+    class Patient(Gate):
+        name = "Patient"
+
+        def permit(self, state, pod, node_name):
+            return super().permit(state, pod, node_name)[0], 86_400.0
+
+    await world.node("n1")
+    async with world.running(scheduler := world.scheduler(enabled("Patient"), {"Patient": Patient})):
+        await world.pod("web")
+        await settle(within=899.0)
+        assert scheduler.attempts.last("default", "web").result == "waiting"
+        await settle(within=901.0)
+        assert "after waiting 15m0s at plugin Patient" in (await world.condition("web"))[2]
+
+
+@in_world
 async def test_stopping_abandons_held_pods_without_a_word_and_the_next_scheduler_takes_them_up(world: World):
     await world.node("n1")
     async with world.running(world.scheduler(enabled("Gate"), {"Gate": Gate})):
@@ -228,6 +245,29 @@ async def test_an_asynchronous_point_has_a_deadline(world: World):
         assert reason == "SchedulerError"
         assert message == 'running PreBind plugin "SlowPreBind": no answer within 15m0s'
         scheduler.cache.forget("nobody")
+
+
+@in_world
+async def test_bind_has_a_deadline_and_its_pod_is_tried_again(world: World):
+    class Stuck(Recording):
+        name = "Stuck"
+
+        async def bind(self, state, pod, node_name):
+            await asyncio.sleep(86_400)
+            return SUCCESS
+
+    await world.node("n1", cpu="1")
+    config = "profiles: [{plugins: {bind: {enabled: [{name: Stuck}], disabled: [{name: '*'}]}}}]"
+    async with world.running(scheduler := world.scheduler(config, {"Stuck": Stuck})):
+        await world.pod("web", cpu="800m")
+        await settle(within=901.0)
+        assert (await world.condition("web"))[1:] == (
+            "SchedulerError", 'running Bind plugin "Stuck": no answer within 15m0s',
+        )  # fmt: skip
+        assert scheduler.attempts.last("default", "web").tries == 1
+        assert scheduler.cache.statistics().assumed_pods == 0
+        await settle(within=3.0)
+        assert scheduler.attempts.last("default", "web").tries == 2
 
 
 @in_world

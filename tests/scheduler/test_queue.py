@@ -66,6 +66,27 @@ def test_only_the_hints_of_plugins_that_refused_the_pod_are_asked():
     assert queue.part_of(("default", "a")) == "unschedulable"
 
 
+def test_five_thousand_sleepers_are_not_asked_about_at_an_event_their_refuser_did_not_ask_for():
+    asked = []
+
+    def ask(candidate, old, new):
+        asked.append(candidate.metadata.name)
+        return QueueingHint.SKIP
+
+    labels = ClusterEvent(NODE, ActionType.UPDATE_NODE_LABEL)
+    queue = make_queue(
+        {"Fit": [ClusterEventWithHint(NODE_ADD, ask)], "Spread": [ClusterEventWithHint(labels, ask)]},
+    )
+    for number in range(5_000):
+        queue.add(pod(f"p{number}"), 0.0)
+        refuse(queue, queue.pop(0.0), 0.0, "Fit")
+    assert queue.move_all_to_active_or_backoff(POD_DELETE, pod("x"), None, 1.0) == 0
+    assert queue.move_all_to_active_or_backoff(labels, "old", "new", 1.0) == 0
+    assert not asked
+    assert queue.move_all_to_active_or_backoff(NODE_ADD, None, "node", 1.0) == 0
+    assert len(asked) == 5_000
+
+
 def test_a_woken_pod_whose_backoff_is_over_goes_straight_to_the_active_queue():
     queue = make_queue()
     queue.add(pod("a"), 0.0)

@@ -7,6 +7,7 @@ import pytest
 
 from skysail.api.errors import ConfigError
 from skysail.api.kinds import PRIORITY_CLASSES
+from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.serving import ServingOptions, scheduler_application
 from skysail.simulator.clock import settle
 from tests.scheduler.world import World, in_world
@@ -44,6 +45,28 @@ async def test_health_says_what_was_checked(world: World):
         assert (await get(app, "/readyz", "verbose"))[1] == (
             "[+]ping ok\n[+]informer-sync ok\n[+]leading\ncheck passed\n"
         )
+
+
+@in_world
+async def test_who_held_the_loop_is_named_by_the_health_check(world: World):
+    class Slow:
+        name = "Slow"
+
+        def permit(self, state, pod, node_name):
+            seconds.append(2.5)
+
+    seconds = [0.0]
+    scheduler = world.scheduler()
+    scheduler.instruments = Instruments(lambda: sum(seconds), scheduler.metrics)
+    scheduler.instruments.watch(plugin := Slow(), "default-scheduler", built_in=False)
+    plugin.permit(None, None, None)
+    app = scheduler_application(scheduler)
+    status, text = await get(app, "/livez", "verbose")
+    assert (status, "[!]plugin Slow held the loop for 2.5 s at Permit" in text) == (200, True)
+    assert (
+        'scheduler_slow_plugin_calls_total{extension_point="Permit",plugin="Slow"} 1.0'
+        in (await get(app, "/metrics"))[1]
+    )
 
 
 @in_world
