@@ -16,7 +16,7 @@ from skysail.client.retry import RetryPolicy
 from skysail.controller.leader_elector import LeaderElector
 from skysail.scheduler.app import Scheduler, SchedulerOptions
 from skysail.scheduler.config.resolve import load_configuration
-from skysail.scheduler.framework.feature_gates import DEFAULT_GATES
+from skysail.scheduler.framework.feature_gates import feature_gates
 from skysail.scheduler.profiles import extension_points
 from skysail.scheduler.registry import REGISTRY
 from skysail.simulator.clock import LoopClock, run_virtual, settle
@@ -70,9 +70,10 @@ class World:
         options: SchedulerOptions | None = None,
         transport: Transport | None = None,
         elector: Callable[[ApiClient], LeaderElector] | None = None,
+        gates: Mapping[str, bool] | None = None,
     ) -> Scheduler:
         factories = {**REGISTRY, **(plugins or {})}
-        configuration = load_configuration(HEAD + config, DEFAULT_GATES, extension_points(factories))
+        configuration = load_configuration(HEAD + config, feature_gates(gates or {}), extension_points(factories))
         client = ApiClient(
             transport or InProcessTransport(self.server, ADMIN), user_agent="scheduler", clock=self.clock,
             rng=random.Random(2), retries=RetryPolicy(max_retries=0, max_reconnects=0),

@@ -11,7 +11,7 @@ ends it in order: no more decisions, bindings under way end, the lease is given 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from skysail.api.core import Pod
 from skysail.api.errors import ApiError, ConfigError, NotFound, Unreachable
-from skysail.api.kinds import NODES
+from skysail.api.kinds import NODES, POD_GROUPS
 from skysail.api.ports import Clock
 from skysail.client.api_client import ApiClient
 from skysail.controller.leader_elector import LeaderElector
@@ -41,9 +41,11 @@ from skysail.scheduler.framework.events import ClusterEvent
 from skysail.scheduler.framework.plugin import Plugin, RunsBeside
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.status import Status
+from skysail.scheduler.group_cycle import GroupCycle
 from skysail.scheduler.handlers import ClusterEventHandlers
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
+from skysail.scheduler.plugins.gang_scheduling import GangScheduling
 from skysail.scheduler.preemption.default_preemption import DefaultPreemption
 from skysail.scheduler.preemption.evictor import Evictor, Surroundings
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
@@ -89,7 +91,7 @@ class Scheduler:
         factories: How plugins are made; the built-in ones and those of installed packages by default.
         informers: Shared with others in this process; its own when None.
         options: See there.
-        registry: Where metrics are registered; none when None.
+        registry: Where metrics are registered, those of its own informers included; one of its own when None.
         elector: Whose lease must be held to schedule; none when None.
     """
 
@@ -114,7 +116,8 @@ class Scheduler:
         self._client, self._clock, self._rng = client, clock, rng
         self._now: Callable[[], float] = clock.monotonic
         self._alone = informers is None
-        self._informers = informers or InformerFactory(client, clock=clock, rng=rng)
+        self.registry = registry if registry is not None else CollectorRegistry()
+        self._informers = informers or InformerFactory(client, clock=clock, rng=rng, registry=self.registry)
         self.instruments = Instruments(self._now, self.metrics)
         self._binder = (
             DryBinder()
@@ -134,6 +137,14 @@ class Scheduler:
             for resolved in configuration.profiles
         }
         self._talk = self._make_talk()
+        self._groups = self.cache.keep_groups() if configuration.gates["GenericWorkload"] else None
+        self._gangs = [
+            plugin
+            for profile in self.profiles.values()
+            if isinstance(plugin := profile.framework.plugins.get(GangScheduling.name), GangScheduling)
+        ]
+        for gang in self._gangs:
+            gang.groups = self._groups or gang.groups
         self._handle = handle
         self._ready, self._stopping, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.queue = self._make_queue()
@@ -142,7 +153,7 @@ class Scheduler:
         self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
         self.handlers = ClusterEventHandlers(
             self.cache, self.queue, profiles=frozenset(self.profiles), now=self._now,
-            reject_waiting=self.waiting.reject, metrics=self.metrics,
+            reject_waiting=self.waiting.reject, metrics=self.metrics, groups=self._groups,
         )  # fmt: skip
         self.watch = ClusterWatch(client, self._informers, self.handlers, alone=self._alone)
         self._failures = FailureHandler(
@@ -152,8 +163,7 @@ class Scheduler:
         self._evictor = None if options.dry_run else self._make_evictor()
         self._rotation = Rotation()
         self.is_synced = False
-        if registry is not None:
-            registry.register(self.collector())
+        self.registry.register(self.collector())
 
     # -- for whoever runs it ----------------------------------------------------------------------------------------
 
@@ -192,6 +202,14 @@ class Scheduler:
         """Where the cache and the queue disagree with the informers."""
         pods, nodes = self.watch.pods.lister.list(), self.watch.nodes.lister.list()
         return compare(self.cache, self.queue, self.profiles, nodes, pods)
+
+    def informers_health(self) -> Mapping[str, str]:
+        """What is wrong with each informer, by what it watches; empty text for nothing."""
+        found = {}
+        for scope, informer in self._informers.informers().items():
+            stale = f"not following, stale for {informer.reflector.staleness_seconds:.0f} s"
+            found[scope] = "not synced yet" if not informer.has_synced else "" if informer.is_healthy else stale
+        return found
 
     @property
     def is_leading(self) -> bool:
@@ -318,18 +336,26 @@ class Scheduler:
             is_pending=self._is_pending,
             on_ready=self._ready.set,
             on_waiting=self._timers.wake,
+            groups_back_off=self.cache.pod_groups is not None,
         )
         self._timers.attach(queue)
         return queue
 
     def _make_cycle(self) -> SchedulingCycle:
-        return SchedulingCycle(
+        cycle = SchedulingCycle(
             {name: self._cycle_profile(profile) for name, profile in self.profiles.items()},
             cache=self.cache, snapshot=self.snapshot, queue=self.queue, failures=self._failures,
             attempts=self.attempts, clock=self._clock, now=self._now, metrics=self.metrics, writer=self._writer,
             instruments=self.instruments, evict=self._evictor.submit if self._evictor is not None else None,
             extenders=self._talk.chain if self._talk is not None else None,
         )  # fmt: skip
+        if self._groups is not None:
+            lister = self._handle.lister(POD_GROUPS) if self._gangs else None
+            cycle.groups = GroupCycle(
+                self.queue, self._groups, pod_group=lambda key: lister.get(*key) if lister is not None else None,
+                client=None if self.options.dry_run else self._client, now=self._now, today=self._clock.now,
+            )  # fmt: skip
+        return cycle
 
     def _make_talk(self) -> ExtenderTalk | None:
         source = self.configuration.source

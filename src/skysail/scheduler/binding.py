@@ -31,6 +31,7 @@ from skysail.scheduler.waiting_pods import WaitingPods
 _log = logging.getLogger(__name__)
 _SAMPLED: Final = 11
 """Every so many calls a plugin is measured; a prime, so that each gets its turn."""
+HELD: Final = "one or more plugins asked to wait and no plugin rejected pod"
 MAX_PERMIT_SECONDS: Final = 15 * 60.0
 DEFAULT_DEADLINE_SECONDS: Final = 15 * 60.0
 """No asynchronous point may take longer; plugins have shorter limits of their own (volumes: ten minutes)."""
@@ -96,22 +97,30 @@ class BindingRunner:
                 _log.exception("plugin failed to unreserve", extra={"plugin": plugin.name, "pod": pod.key})
         self._took("Unreserve", SUCCESS, start)
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Ask for the last word. On Wait the pod is held from now on: `wait_on_permit` says how it ended."""
+    def permit(self, state: CycleState, pod: Pod, node_name: str, *, hold: bool = True) -> Status:
+        """Ask for the last word. On Wait the pod is held from now on: `wait_on_permit` says how it ended.
+
+        Args:
+            state: The attempt's memory.
+            pod: The assumed pod.
+            node_name: Where.
+            hold: False only asks.
+        """
         if not self._plugins.permit:
             return SUCCESS
         start = self._now()
         waits: dict[str, float] = {}
+        reasons: tuple[str, ...] = ()
         for plugin in self._plugins.permit:
             status, seconds = self._permit_one(plugin, state, pod, node_name)
             if status.is_wait:
-                waits[plugin.name] = min(seconds, MAX_PERMIT_SECONDS)
+                waits[plugin.name], reasons = min(seconds, MAX_PERMIT_SECONDS), status.reasons
             elif not status.is_success:
                 self._took("Permit", status, start)
                 return status
-        if waits:
+        if waits and hold:
             self._waiting.add(pod, waits)
-        status = Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",))
+        status = Status(Code.WAIT, (*reasons, HELD))
         self._took("Permit", status if waits else SUCCESS, start)
         return status if waits else SUCCESS
 

@@ -8,6 +8,7 @@ from skysail.api.core import Pod
 from skysail.api.errors import ConfigError
 from skysail.api.raw import Raw
 from skysail.scheduler.algorithm import schedule_pod
+from skysail.scheduler.binding import HELD
 from skysail.scheduler.cache.pod_groups import PodGroups
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.failure import Failure
@@ -17,8 +18,7 @@ from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.group_attempt import GroupResult, MemberResult, Placed, attempt_group
 from skysail.scheduler.plugins.gang_scheduling import GangScheduling
 from skysail.scheduler.scenario import FINISHED, World
-
-HELD = "one or more plugins asked to wait and no plugin rejected pod"
+from skysail.scheduler.telling import told_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +112,12 @@ def _counts(groups: PodGroups, key: tuple[str, str]) -> Raw:
     return {"all_pods_count": state.all_count, "scheduled_pods_count": state.scheduled_count}
 
 
-def _status(status: Status) -> Raw:
-    found: Raw = {"code": status.code.text}
-    if status.plugin:
-        found["plugin"] = status.plugin
-    if status.reasons:
-        found["reasons"] = list(status.reasons)
-    return found
-
-
 def _member(pod: Pod, pre_enqueue: Status, member: MemberResult | None) -> Raw:
-    found: Raw = {"pod": pod.name, "pre_enqueue": _status(pre_enqueue), "attempted": member is not None}
+    found: Raw = {"pod": pod.name, "pre_enqueue": told_status(pre_enqueue), "attempted": member is not None}
     if member is None:
         return found
     failure = member.failure
-    found["status"] = _status(failure.status if failure is not None else SUCCESS)
+    found["status"] = told_status(failure.status if failure is not None else SUCCESS)
     if failure is not None:
         found["fit_error"] = failure.message
     if member.node_name:
@@ -134,14 +125,14 @@ def _member(pod: Pod, pre_enqueue: Status, member: MemberResult | None) -> Raw:
     if member.needs_preemption:
         found |= {"nominated_node": member.node_name, "requires_preemption": True}
     if member.permit is not None:
-        found["permit"] = _status(member.permit)
+        found["permit"] = told_status(member.permit)
     return found
 
 
 def _group(result: GroupResult | None) -> Raw:
     if result is None:
         return {"group_status": {"code": "Skip"}, "waiting_on_preemption": False}
-    found: Raw = {"group_status": _status(result.status), "waiting_on_preemption": result.waits_on_preemption}
+    found: Raw = {"group_status": told_status(result.status), "waiting_on_preemption": result.waits_on_preemption}
     if not result.status.is_success:
         found["group_error"] = result.status.reasons[0]
     return found

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
+from skysail.scheduler.cache.pod_groups import PodGroups
 from skysail.scheduler.framework.changes import node_scheduling_properties_change, pod_scheduling_properties_change
 from skysail.scheduler.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
@@ -52,6 +53,7 @@ class ClusterEventHandlers:
         now: Seconds, on the queue's clock.
         reject_waiting: Rejects a pod that waits at Permit; False when it does not wait.
         metrics: Where handling times go.
+        groups: The account of pod groups; None where these are scheduled like all others.
     """
 
     def __init__(
@@ -63,7 +65,9 @@ class ClusterEventHandlers:
         now: Callable[[], float],
         reject_waiting: Callable[[str], bool],
         metrics: SchedulerMetrics,
+        groups: PodGroups | None = None,
     ) -> None:
+        self._groups = groups
         self._cache, self._queue, self._profiles = cache, queue, profiles
         self._now, self._reject_waiting, self._metrics = now, reject_waiting, metrics
 
@@ -75,7 +79,11 @@ class ClusterEventHandlers:
         if pod.spec.node_name:
             self._add_assigned(pod, start)
         elif self._is_ours(pod):
+            if self._groups is not None:
+                self._groups.put(pod)
             self._queue.add(pod, start)
+            if self._groups is not None:
+                self._queue.move_all_to_active_or_backoff(EVENT_UNSCHEDULED_POD_ADD, None, pod, start)
             self._took(EVENT_UNSCHEDULED_POD_ADD, start)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
@@ -103,16 +111,22 @@ class ClusterEventHandlers:
             self._delete_assigned(pod, start)
 
     def _add_assigned(self, pod: Pod, start: float) -> None:
+        if self._groups is not None:
+            self._groups.put(pod)
         self._cache.add_pod(pod)
         self._move(EVENT_ASSIGNED_POD_ADD, None, pod, start)
 
     def _update_assigned(self, old: Pod, new: Pod) -> None:
         start = self._now()
+        if self._groups is not None:
+            self._groups.put(new)
         self._cache.update_pod(new)
         for event in pod_scheduling_properties_change(old, new):
             self._move(event, old, new, start)
 
     def _delete_assigned(self, pod: Pod, start: float) -> None:
+        if self._groups is not None:
+            self._groups.remove(pod)
         self._cache.remove_pod(pod.metadata.uid)
         self._move(EVENT_ASSIGNED_POD_DELETE, pod, None, start)
 
@@ -120,6 +134,8 @@ class ClusterEventHandlers:
         if old.metadata.resource_version == new.metadata.resource_version and new.metadata.resource_version:
             return
         start = self._now()
+        if self._groups is not None:
+            self._groups.put(new)
         if self._cache.is_assumed(new.metadata.uid):
             if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
                 self._assumed_pod_deleted(new)
@@ -131,6 +147,8 @@ class ClusterEventHandlers:
         self._took(EVENT_UNSCHEDULED_POD_UPDATE, start)
 
     def _delete_unassigned(self, pod: Pod, start: float) -> None:
+        if self._groups is not None:
+            self._groups.remove(pod)
         self._queue.delete(pod)
         if self._cache.is_assumed(pod.metadata.uid):
             self._assumed_pod_deleted(pod)

@@ -37,9 +37,13 @@ class BackoffQueue:
         initial_seconds: Wait after the first refusal.
         maximum_seconds: Longest wait; 0 switches backoff off.
         active_order: The order of the active queue, used within one window.
+        groups_wait: Whether pods of pod groups wait to the end.
     """
 
-    def __init__(self, initial_seconds: float, maximum_seconds: float, active_order: Order) -> None:
+    def __init__(
+        self, initial_seconds: float, maximum_seconds: float, active_order: Order, *, groups_wait: bool = False
+    ) -> None:
+        self._groups_wait = groups_wait
         self._initial = initial_seconds
         self._maximum = maximum_seconds
         self._active_order = active_order
@@ -61,9 +65,14 @@ class BackoffQueue:
         return self._refused.get(key) or self._failed.get(key)
 
     def push(self, info: QueuedPodInfo) -> None:
-        """Add a pod, or move it when it waits already; who nobody refused came back with an error."""
+        """Add a pod, or move it when it waits already; who nobody refused came back with an error.
+
+        Pods of a group never come early: one of them brings all others along, and the group would be tried without end.
+        """
         self.remove(info.key)
-        (self._refused if info.unschedulable_plugins or info.pending_plugins else self._failed).push(info)
+        refused = info.unschedulable_plugins or info.pending_plugins
+        grouped = self._groups_wait and info.pod.spec.scheduling_group is not None
+        (self._refused if refused and not grouped else self._failed).push(info)
 
     def remove(self, key: PodKey) -> QueuedPodInfo | None:
         """Take a pod out by name."""

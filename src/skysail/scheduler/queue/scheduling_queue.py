@@ -20,6 +20,7 @@ The queue is synchronous and owns no clock: `now` is in seconds, of any one cloc
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, v1.36.
 Differs: assigned pods that are added or relabelled are not pre-filtered by affinity terms before the hints are asked;
 the hints of the two built-in plugins concerned give the same answer, and a third party's plugin is not passed over.
+Pods of a pod group are never popped before their backoff is over: upstream would try such a group without a pause.
 """
 
 from collections import Counter
@@ -76,6 +77,7 @@ class SchedulingQueue:
         is_pending: Whether a pod still exists unbound, for the nominator.
         on_ready: Called when a pod can be popped that could not before; must not call back into the queue.
         on_waiting: Called when a pod begins to back off or to sleep: the flush timers are wanted. Likewise.
+        groups_back_off: Whether a refused pod of a pod group comes back after its backoff, whatever happens meanwhile.
     """
 
     def __init__(
@@ -89,10 +91,12 @@ class SchedulingQueue:
         is_pending: IsPending = lambda pod: True,
         on_ready: Callable[[], None] = lambda: None,
         on_waiting: Callable[[], None] = lambda: None,
+        groups_back_off: bool = False,
     ) -> None:
+        self._groups_back_off = groups_back_off
         self._profiles = profiles
         self._active = PodHeap(order)
-        self._backoff = BackoffQueue(initial_backoff_seconds, max_backoff_seconds, order)
+        self._backoff = BackoffQueue(initial_backoff_seconds, max_backoff_seconds, order, groups_wait=groups_back_off)
         self._sleeping = SleepingPods()
         self._in_flight = InFlight()
         self._max_unschedulable_seconds = max_unschedulable_seconds
@@ -160,6 +164,15 @@ class SchedulingQueue:
                 info.attempts += 1
                 self._scheduling_cycle += 1
                 return info
+
+    def pop_specific(self, pod: Pod, now: float) -> QueuedPodInfo | None:
+        """One pod of the queue, whatever part it is in, as `pop` would give it; None when it is gated or not there."""
+        self.activate([pod], now)
+        info = self._active.remove(pod_key(pod))
+        if info is None or not self._in_flight.start(info.pod):
+            return None
+        info.attempts += 1
+        return info
 
     def done(self, uid: str) -> None:
         """The pod is no longer under way (bound, gone, or back in the queue). Idempotent."""
@@ -369,6 +382,8 @@ class SchedulingQueue:
 
     def _strategy_for_in_flight(self, info: QueuedPodInfo) -> Strategy:
         if not info.unschedulable_plugins and not info.pending_plugins:
+            return Strategy.AFTER_BACKOFF
+        if self._groups_back_off and info.pod.spec.scheduling_group is not None:
             return Strategy.AFTER_BACKOFF
         events = self._in_flight.events_since(info.pod.metadata.uid)
         if events is None:
