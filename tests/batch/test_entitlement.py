@@ -66,6 +66,12 @@ def test_deserved_beyond_the_pool_is_scaled_and_said_so():
     assert dict(division.shares) == {"a": 4, "b": 3}
 
 
+def test_c13_capabilities_bound_shares_by_resource():
+    for capabilities, expected in (((80, 20), (80, 20)), ((40, 60), (40, 60))):
+        a, b = (Claimant(name, 1000, capability=limit) for name, limit in zip("ab", capabilities, strict=True))
+        assert shares(100, a, b) == expected
+
+
 def test_large_amounts_are_exact():
     pool = 1 << 40
     assert shares(pool, Claimant("a", pool, weight=3), Claimant("b", pool, weight=4)) == (471219269047, 628292358729)

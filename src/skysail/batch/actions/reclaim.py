@@ -14,6 +14,8 @@ The job's tasks hold their places as claimed until the victims are gone (`skysai
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from skysail.batch.actions.allocate_zone import place_in_zone
 from skysail.batch.claims import waiting_for_victims
 from skysail.batch.consolidation import all_find_places, units_to_move
@@ -21,13 +23,23 @@ from skysail.batch.expressions import RowMask
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
-from skysail.batch.moves import Balance, borrows_by_threshold, lowers_potential, may_claim, potential, short_keys
+from skysail.batch.moves import (
+    Balance,
+    borrows_by_threshold,
+    lowers_potential,
+    may_claim,
+    minimum_lack,
+    potential,
+    short_keys,
+)
 from skysail.batch.placing import Placer
 from skysail.batch.rows import signature
 from skysail.batch.session import Arguments, Session
 from skysail.batch.statement import Statement
 from skysail.batch.victims import Tier, Unit, candidate_units
 
+_EVICTIONS_SIMULATED = 20_000
+"""How many evictions are simulated for one job to find out who need not leave."""
 HELPED_BY_ROOM = frozenset(
     {OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE, OutcomeCode.QUOTA_EXCEEDED, OutcomeCode.NO_TOPOLOGY,
      OutcomeCode.SCHEDULE_TIMEOUT, OutcomeCode.ENTITLEMENT_SCALED}
@@ -111,22 +123,36 @@ class Reclaim:
             if unit.tier is not Tier.OVER or within or borrows_by_threshold(session, job, unit):
                 balance.take(unit)
         legal = balance.chosen
-        if not legal or not self._fits_without(session, job, legal):
-            return None
-        low, high = 1, len(legal)
+        found = self._shortest(session, job, legal) if legal else 0
+        return Move(self._put_back(session, job, legal[:found]), keys) if found else None
+
+    def _shortest(self, session: Session, job: Job, legal: Sequence[Unit]) -> int:
+        """The length of the shortest prefix with which the job fits, 0 when it does not fit with all of them gone.
+
+        Begins at what would be enough by the sums alone and doubles, so that few are ever evicted in vain.
+        """
+        low = high = min(_enough_by_sum(session, job, legal), len(legal))
+        while not self._fits_without(session, job, legal[:high]):
+            if high >= len(legal):
+                return 0
+            low, high = high + 1, min(2 * high, len(legal))
         while low < high:
             middle = (low + high) // 2
             if self._fits_without(session, job, legal[:middle]):
                 high = middle
             else:
                 low = middle + 1
-        return Move(self._put_back(session, job, legal[:high]), keys)
+        return high
 
     def _put_back(self, session: Session, job: Job, units: Sequence[Unit]) -> list[Unit]:
         """A minimal set: without any one of it the job does not fit."""
         needed = list(units)
-        for unit in list(units[:-1])[: self._arguments.max_put_back]:
+        tries = min(self._arguments.max_put_back, max(16, _EVICTIONS_SIMULATED // len(needed)))
+        for unit in list(units[:-1]):
             without = [each for each in needed if each is not unit]
+            if not tries or _enough_by_sum(session, job, without) > len(without):
+                continue
+            tries -= 1
             if self._fits_without(session, job, without):
                 needed = without
         return needed
@@ -212,6 +238,23 @@ class Reclaim:
             numbers = {**numbers, "queue": queue.name, "code": before.code.value}
         outcome = Outcome(code, message, numbers, before.since, events, detail)
         session.settle(job, outcome, session.world.next_unprotected())
+
+
+def _enough_by_sum(session: Session, job: Job, units: Sequence[Unit]) -> int:
+    """How many of the first units free enough, were the cluster one node; one more than all when even they do not."""
+    amounts, live = session.nodes.table.amounts, session.nodes.table.live
+    lacking = {
+        name: need - int(np.maximum(amounts.free[amounts.line(name)][live], 0).sum())
+        for name, need in minimum_lack(job).items()
+    }
+    lacking = {name: amount for name, amount in lacking.items() if amount > 0}
+    for number, unit in enumerate(units, 1):
+        for task in unit.tasks:
+            for name in lacking:
+                lacking[name] -= task.request.get(name, 0)
+        if all(amount <= 0 for amount in lacking.values()):
+            return number
+    return len(units) + 1 if lacking else 1
 
 
 def _bundle(session: Session, job: Job) -> list[Job]:
