@@ -1,17 +1,12 @@
 """What statuses say of the engine's world."""
 
-import sys
-from pathlib import Path
-
 from skysail.batch.controllers.standing import group_status, job_queue_status, phase_of, queue_status, quota_status
 from skysail.batch.kinds.pod_group import PodGroupStatus
 from skysail.batch.kinds.queue import QueueStatus
 from skysail.batch.kinds.quota import QuotaStatus
 from skysail.batch.model.specs import JobQueueSpec, QuotaSpec
 from skysail.batch.shares import entitlements_of
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from lab import GPU, Lab, figures
+from tests.batch.lab import GPU, Lab, figures
 
 
 def small():
