@@ -133,24 +133,27 @@ class Collection:
 
 
 class Story:
-    """A handler that writes down what it is told, and refuses a history that makes no sense."""
+    """A handler that writes down what it is told, and in `faults` where its history makes no sense."""
 
     def __init__(self):
         self.lines: list[str] = []
+        self.faults: list[str] = []
         self.known: dict[Key, str] = {}
 
     def on_add(self, obj, in_initial_list):
-        assert key_of(obj) not in self.known, f"added twice: {key_of(obj)}"
+        if key_of(obj) in self.known:
+            self.faults.append(f"added twice: {key_of(obj)}")
         self.known[key_of(obj)] = version_of(obj)
         self.lines.append(f"add {obj.name}{' initial' if in_initial_list else ''}")
 
     def on_update(self, old, new):
-        assert self.known.get(key_of(new)) == version_of(old), f"update of an unknown object: {key_of(new)}"
+        if self.known.get(key_of(new)) != version_of(old):
+            self.faults.append(f"update of what it was not told of: {key_of(new)} at {version_of(old)}")
         self.known[key_of(new)] = version_of(new)
         self.lines.append(f"update {new.name}")
 
     def on_delete(self, obj):
         key = key_of(obj)
-        assert key in self.known, f"delete of an unknown object: {key}"
-        del self.known[key]
+        if self.known.pop(key, None) is None:
+            self.faults.append(f"delete of an unknown object: {key}")
         self.lines.append(f"delete {key.name}{' missed' if not isinstance(obj, Pod) else ''}")

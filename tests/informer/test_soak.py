@@ -130,6 +130,7 @@ def test_a_day_of_random_faults_leaves_the_cache_equal_to_the_server(seed):
             server = {key_of(obj): version_of(obj) for obj in (await cluster.client.list(CONFIGMAPS, "default")).items}
             assert {key_of(obj): version_of(obj) for obj in informer.indexer} == server
             for story in stories:
+                assert story.faults == []
                 assert story.known == server
             assert component.faults.struck > 5
 
