@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from skysail.batch.engine import Cycle
     from skysail.batch.session import Configuration
 
 app = typer.Typer(name="batch", help="Schedule jobs, not pods.", invoke_without_command=True)
@@ -25,7 +26,7 @@ def batch(
     kubeconfig: str = typer.Option("", "--kubeconfig", help="How to reach the cluster; else as kubectl does."),
     leader_elect: bool = typer.Option(False, "--leader-elect", help="Work only while holding a Lease."),
     lease_namespace: str = typer.Option("kube-system", "--lease-namespace", help="Where that Lease is."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Decide and explain, but write nothing to the cluster."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Decide, print a line a cycle, write nothing."),
     health_port: int = typer.Option(0, "--health-port", min=0, max=65535, help="/livez, /readyz, /metrics."),
     health_address: str = typer.Option("127.0.0.1", "--health-address", help="Where they answer."),
     token_file: Path | None = typer.Option(None, "--token-file", help="The bearer token callers of /metrics show."),
@@ -95,6 +96,7 @@ async def _run(
     from skysail.controller.lease import LeaderElection
     from skysail.controller.serving import ServingOptions, serving_manager
     from skysail.simulator.clock import WallClock
+    from skysail.testing.batch_replay.report import cycle_line
 
     clock, rng = WallClock(), Random()
     transport = HttpTransport(locate(kubeconfig), clock=clock)
@@ -104,6 +106,13 @@ async def _run(
         identity = f"{socket.gethostname()}_{os.getpid()}_{rng.getrandbits(32):08x}"
         elector = LeaderElector(client, LeaderElection(NAME, namespace=lease_namespace), identity, clock=clock, rng=rng)
     options = BatchOptions(scheduler_name=scheduler_name, dry_run=dry_run, seed=rng.getrandbits(32))
+    processes: list[BatchProcess] = []
+
+    def explain(cycle: "Cycle") -> None:
+        """In a dry run: a line of JSON for each cycle, as a replay prints it."""
+        if dry_run and processes:
+            _print_line(cycle_line(cycle.number, cycle.at, processes[0].scheduler.world, cycle, 0))
+
     process = BatchProcess(
         client,
         configuration,
@@ -112,7 +121,9 @@ async def _run(
         options=options,
         elector=elector,
         registry=CollectorRegistry(),
+        observe=explain,
     )
+    processes.append(process)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
         if isinstance(serving, ServingOptions):
