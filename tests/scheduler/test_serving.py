@@ -1,16 +1,19 @@
 """What a running scheduler answers over HTTP; asked as an ASGI application, without a socket, in virtual time."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from skysail.api.errors import ConfigError
+from skysail.api.errors import ConfigError, Unreachable
 from skysail.api.kinds import PRIORITY_CLASSES
+from skysail.api.ports import Request, Response
+from skysail.client.inprocess import InProcessTransport
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.serving import ServingOptions, scheduler_application
 from skysail.simulator.clock import settle
-from tests.scheduler.world import World, in_world
+from tests.scheduler.world import ADMIN, FaultyTransport, World, in_world
 
 
 async def get(app, path: str, query: str = "", token: str = "") -> tuple[int, str]:
@@ -33,6 +36,22 @@ async def get(app, path: str, query: str = "", token: str = "") -> tuple[int, st
     return sent[0]["status"], body.decode()
 
 
+class Breakable(FaultyTransport):
+    """While it is cut off, nothing can be asked, and no new watch opened."""
+
+    cut_off = False
+
+    async def request(self, request: Request) -> Response:
+        if self.cut_off:
+            raise Unreachable("cut off")
+        return await super().request(request)
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        if self.cut_off:
+            raise Unreachable("cut off")
+        return super().stream(request)
+
+
 @in_world
 async def test_health_says_what_was_checked(world: World):
     scheduler = world.scheduler()
@@ -45,6 +64,23 @@ async def test_health_says_what_was_checked(world: World):
         assert (await get(app, "/readyz", "verbose"))[1] == (
             "[+]ping ok\n[+]informer-sync ok\n[+]leading\ncheck passed\n"
         )
+
+
+@in_world
+async def test_an_informer_that_cannot_follow_its_kind_makes_the_scheduler_unready_until_it_can_again(world: World):
+    transport = Breakable(InProcessTransport(world.server, ADMIN))
+    async with world.running(scheduler := world.scheduler(transport=transport)):
+        app = scheduler_application(scheduler)
+        assert 'reflector_healthy{resource="nodes"} 1.0' in (await get(app, "/metrics"))[1]
+        transport.cut_off = True
+        await settle(within=900.0)
+        status, text = await get(app, "/readyz")
+        assert (status, "[-]informer nodes failed: not following, stale for" in text) == (500, True)
+        assert 'reflector_healthy{resource="nodes"} 0.0' in (await get(app, "/metrics"))[1]
+        assert await get(app, "/livez") == (200, "ok")
+        transport.cut_off = False
+        await settle(within=120.0)
+        assert await get(app, "/readyz") == (200, "ok")
 
 
 @in_world

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Final
 
 import uvicorn
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -107,8 +106,6 @@ def _shows(request: Request, token: str) -> bool:
 class _Answers:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._registry = CollectorRegistry()
-        self._registry.register(scheduler.collector())
 
     def live(self, request: Request) -> Response:
         """Alive, unless a leader no longer renews its lease."""
@@ -122,15 +119,17 @@ class _Answers:
         return _checks(request, lines, failed=bool(stuck))
 
     def ready(self, request: Request) -> Response:
-        """Ready once the caches are filled."""
+        """Ready while the caches are filled and follow the server."""
         synced = self._scheduler.is_synced
         lines = ["[+]ping ok", "[+]informer-sync ok" if synced else "[-]informer-sync failed: caches are being filled"]
+        health = self._scheduler.informers_health() if synced else {}
+        lines += [f"[-]informer {each} failed: {fault}" for each, fault in health.items() if fault]
         lines.append("[+]leading" if self._scheduler.is_leading else "[+]standing by")
-        return _checks(request, lines, failed=not synced)
+        return _checks(request, lines, failed=not synced or any(health.values()))
 
     def metrics(self, request: Request) -> Response:
         """Everything, for Prometheus."""
-        return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
+        return Response(generate_latest(self._scheduler.registry), headers={"content-type": CONTENT_TYPE_LATEST})
 
     def configz(self, request: Request) -> Response:
         """What runs."""
