@@ -284,6 +284,21 @@ async def test_a_plugin_can_activate_another_pod(world: World):
 
 
 @in_world
+async def test_a_plugin_can_tell_people_about_a_pod(world: World):
+    class Teller(Recording):
+        name = "Teller"
+
+        async def post_bind(self, state, pod, node_name):
+            self.handle.event(pod, "Normal", "Cheapest", f"{node_name} costs least", action="Binding")
+
+    await world.node("n1")
+    async with world.running(world.scheduler(enabled("Teller"), {"Teller": Teller})):
+        await world.pod("web")
+        await settle()
+        assert ("Normal", "Cheapest", "n1 costs least") in await world.events("web")
+
+
+@in_world
 async def test_a_plugin_without_registered_events_is_woken_by_everything(world: World):
     class Picky(Recording):
         name = "Picky"

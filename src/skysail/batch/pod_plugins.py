@@ -157,6 +157,9 @@ class PureHandle:
     def activate(self, pods: Iterable[Pod]) -> None:
         """There is no queue."""
 
+    def event(self, pod: Pod, event_type: str, reason: str, message: str, *, action: str = "Scheduling") -> None:
+        """The batch engine tells people by itself."""
+
 
 class PodPlugins:
     """A profile, and its answers."""

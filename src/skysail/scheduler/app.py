@@ -148,7 +148,7 @@ class Scheduler:
         self._handle = handle
         self._ready, self._stopping, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.queue = self._make_queue()
-        handle.attach(self.queue.nominator, self._activate, self._current)
+        handle.attach(self.queue.nominator, self._activate, self._current, self._recorder_for)
         self._recorders: dict[str, EventRecorder] = {name: NoRecorder() for name in self.profiles}
         self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
         self.handlers = ClusterEventHandlers(
@@ -428,6 +428,9 @@ class Scheduler:
 
     def _activate(self, pods: Iterable[Pod]) -> None:
         self.queue.activate(pods, self._now())
+
+    def _recorder_for(self, pod: Pod) -> EventRecorder:
+        return self._recorders[scheduler_name(pod)]
 
     def _current(self, pod: Pod) -> Pod | None:
         return self.watch.pods.lister.get(Key(pod.metadata.namespace, pod.metadata.name))

@@ -15,6 +15,7 @@ from skysail.api.core import Pod
 from skysail.api.errors import ConfigError
 from skysail.api.kinds import Kind
 from skysail.api.ports import Clock
+from skysail.controller.recorder import EventRecorder, NoRecorder
 from skysail.informer.factory import InformerFactory
 from skysail.informer.keys import Key
 from skysail.informer.lister import Lister as InformerLister
@@ -135,6 +136,7 @@ class SchedulerHandle:
         self._nominator = Nominator()
         self._activate: Callable[[Iterable[Pod]], None] = lambda pods: None
         self._last_seen: Callable[[Pod], Pod | None] = lambda pod: pod
+        self._recorder: Callable[[Pod], EventRecorder] = lambda pod: NoRecorder()
         self.kinds: list[Kind[Any]] = []
         """Kinds that plugins asked for, whose informers must be synced before the first attempt."""
 
@@ -143,9 +145,11 @@ class SchedulerHandle:
         nominator: Nominator,
         activate: Callable[[Iterable[Pod]], None],
         last_seen: Callable[[Pod], Pod | None] = lambda pod: pod,
+        recorder: Callable[[Pod], EventRecorder] = lambda pod: NoRecorder(),
     ) -> None:
-        """Name the queue and the pods' informer, which are made after the plugins."""
+        """Name the queue, the pods' informer and the recorders, which are made after the plugins."""
         self._nominator, self._activate, self._last_seen = nominator, activate, last_seen
+        self._recorder = recorder
 
     @property
     def feature_gates(self) -> Mapping[str, bool]:
@@ -201,6 +205,10 @@ class SchedulerHandle:
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move sleeping pods to the active queue."""
         self._activate(pods)
+
+    def event(self, pod: Pod, event_type: str, reason: str, message: str, *, action: str = "Scheduling") -> None:
+        """Tell people about a pod, in the name of its scheduler."""
+        self._recorder(pod).event(pod, event_type, reason, message, action=action)
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,9 @@ class World:
     def activate(self, pods: Iterable[Pod]) -> None:
         """There is no queue."""
 
+    def event(self, pod: Pod, event_type: str, reason: str, message: str, *, action: str = "Scheduling") -> None:
+        """Nobody is told."""
+
 
 def load_scenarios(path: Path) -> list[Raw]:
     """Read a scenario file, plain or gzip'd.

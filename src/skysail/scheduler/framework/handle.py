@@ -177,3 +177,15 @@ class Handle(Protocol):
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move sleeping pods to the active queue."""
         ...
+
+    def event(self, pod: Pod, event_type: str, reason: str, message: str, *, action: str = "Scheduling") -> None:
+        """Tell people about a pod.
+
+        Args:
+            pod: About whom.
+            event_type: `Normal` or `Warning`.
+            reason: One word in CamelCase.
+            message: A sentence.
+            action: What was being done.
+        """
+        ...
