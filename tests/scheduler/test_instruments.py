@@ -1,3 +1,4 @@
+from skysail.scheduler.framework.events import NODE, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skysail.scheduler.framework.status import SUCCESS, Status
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SchedulerMetrics
@@ -32,6 +33,10 @@ class Plugin:
     def permit(self, state, pod, node):
         return self._work(), 0.0
 
+    def events_to_register(self):
+        added = ClusterEvent(NODE, ActionType.ADD)
+        return ClusterEventWithHint(added), ClusterEventWithHint(added, lambda pod, old, new: self._work())
+
 
 def watched(takes: float, answer: object = SUCCESS, *, built_in: bool = False):
     clock, metrics = Ticking(), SchedulerMetrics()
@@ -49,6 +54,14 @@ def test_a_call_over_a_second_is_named_and_counted():
     plugin.permit(None, None, None)
     assert [(call.plugin, call.point, call.seconds) for call in instruments.slow_calls] == [("Mine", "Permit", 1.5)]
     assert metrics.counter("slow_plugin_calls_total", "Mine", "Permit") == 1
+
+
+def test_a_slow_queueing_hint_is_named():
+    plugin, instruments, _ = watched(1.5, QueueingHint.SKIP)
+    bare, with_hint = plugin.events_to_register()
+    assert bare.hint is None
+    assert with_hint.hint(None, None, None) is QueueingHint.SKIP
+    assert [(call.plugin, call.point) for call in instruments.slow_calls] == [("Mine", "QueueingHint")]
 
 
 def test_a_quick_call_is_not():

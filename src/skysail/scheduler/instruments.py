@@ -13,9 +13,10 @@ Source: pkg/scheduler/framework/runtime/{framework,instrumented_plugins}.go, pkg
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from skysail.scheduler.framework.events import ClusterEventWithHint
 from skysail.scheduler.framework.status import Code, Status
 from skysail.scheduler.metrics import SchedulerMetrics
 
@@ -34,6 +35,7 @@ _WATCHED: Final[Mapping[str, str]] = {
     "pre_enqueue": "PreEnqueue", "sort_key": "QueueSort", "add_pod": "PreFilter", "remove_pod": "PreFilter",
     "reserve": "Reserve", "unreserve": "Unreserve", "permit": "Permit", "pre_bind_pre_flight": "PreBindPreFlight",
 }  # fmt: skip
+_REGISTERS: Final[Mapping[str, str]] = {"events_to_register": "QueueingHint"}
 _COUNTED: Final = ("PreFilter", "Filter", "PreScore", "Score")
 
 
@@ -100,7 +102,7 @@ class Instruments:
         name = str(getattr(plugin, "name", type(plugin).__name__))
         wrappers: list[tuple[Mapping[str, str], Callable[..., Any]]] = [(_MEASURED, self._measured)]
         if not built_in:
-            wrappers += [(_PER_NODE, self._per_node), (_WATCHED, self._watched)]
+            wrappers += [(_PER_NODE, self._per_node), (_WATCHED, self._watched), (_REGISTERS, self._registering)]
         for methods, wrap in wrappers:
             for method, point in methods.items():
                 call = getattr(plugin, method, None)
@@ -160,6 +162,19 @@ class Instruments:
                     self._report(plugin, point, seconds)
 
         return watched
+
+    def _registering(self, call: Callable[..., Any], plugin: str, point: str, profile: str) -> Callable[..., Any]:
+        """Watch the hints that a plugin registers, too: they run in event handlers."""
+
+        def registering() -> Any:
+            return [self._hint_watched(row, plugin, point, profile) for row in call()]
+
+        return registering
+
+    def _hint_watched(self, row: Any, plugin: str, point: str, profile: str) -> Any:
+        if not isinstance(row, ClusterEventWithHint) or row.hint is None:
+            return row
+        return replace(row, hint=self._watched(row.hint, plugin, point, profile))
 
     def _report(self, plugin: str, point: str, seconds: float) -> None:
         self._calls.append(SlowCall(plugin, point, seconds, self._now()))
