@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from skysail.api.kinds import LEASES, NODES, PODS
 from skysail.client.api_client import ApiClient
 from skysail.client.http import HttpTransport
 from skysail.client.kubeconfig import load
 from skysail.simulator.clock import WallClock
-from tests.e2e.running import SKYSAIL
+from tests.e2e.running import SKYSAIL, start_apiserver, stop
 
 PODS_WANTED = 2_000
 CONFIG = """\
@@ -133,6 +135,35 @@ async def kill_the_leader_in_the_middle(kubeconfig: str) -> Bindings:
         following.cancel()
     await transport.close()
     return bindings
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: c, image: "registry.test/app:1", resources: {requests: {cpu: 100m}}}]}
+"""
+
+
+async def make_nodes_through(kubeconfig: str) -> None:
+    clock = WallClock()
+    transport = HttpTransport(load(kubeconfig), clock=clock)
+    await make_nodes(ApiClient(transport, user_agent="test", clock=clock, rng=random.Random(1)))
+    await transport.close()
+
+
+@pytest.mark.kubectl
+def test_a_pod_that_kubectl_creates_is_bound_by_a_scheduler_that_knows_the_server_by_its_kubeconfig(tmp_path):
+    running = start_apiserver(tmp_path)
+    try:
+        with schedulers(tmp_path, str(running.kubeconfig), 1):
+            asyncio.run(make_nodes_through(str(running.kubeconfig)))
+            running.kubectl("create", "-f", "-", stdin=POD)
+            running.wait("--for=condition=PodScheduled", "pod/web")
+            node = running.kubectl("get", "pod", "web", "-o", "jsonpath={.spec.nodeName}")
+            assert node in {f"n{number}" for number in range(10)}
+    finally:
+        stop(running)
 
 
 def test_when_the_leader_is_killed_every_pod_is_still_bound_exactly_once(tmp_path):
