@@ -15,7 +15,7 @@ from skysail.api.core import Pod
 from skysail.scheduler.cache.matrices import RowIndex, Rows
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
-from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray
+from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import ALL_NODES, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
@@ -224,6 +224,10 @@ def run_scores(
     totals: ScoreArray = np.zeros(len(rows), dtype=np.int64)
     for step in steps:
         if step.name in state.skip_score_plugins:
+            continue
+        if step.idle(state.pod_info):
+            nothing = zero_scores(rows)
+            scores.append(PluginScores(step.name, step.weight, nothing, nothing))
             continue
         if whole and not step.simple and step.reads is not Reads.GLOBAL:
             raw = step.ask(state, pod, table, table.all_rows)

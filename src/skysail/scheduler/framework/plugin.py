@@ -318,7 +318,7 @@ class Idle(Protocol):
     name: str
 
     def idle(self, pod: PodInfo) -> bool:
-        """Whether PreFilter answers Skip and Score gives nothing, whatever the cluster holds. Reads the pod alone."""
+        """Whether PreFilter skips and Score gives 0 everywhere, whatever the cluster holds. Reads the pod alone."""
         ...
 
 

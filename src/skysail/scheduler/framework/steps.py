@@ -251,13 +251,17 @@ class ScoreStep:
         simple: Whether it answers for one node at a time.
         normalizes: Whether its scores are brought to 0..100 afterwards.
         bounded: Whether it vouches for 0..100 by itself, so that its answers need no check.
+        idle: Tells whether the plugin gives every node 0 for a pod, whatever the cluster holds.
     """
 
-    __slots__ = ("_doing", "_normalize", "_one", "_rows", "bounded", "name", "normalizes", "reads", "simple", "weight")
+    __slots__ = (
+        "_doing", "_normalize", "_one", "_rows", "bounded", "idle", "name", "normalizes", "reads", "simple", "weight",
+    )  # fmt: skip
 
     def __init__(self, plugin: Score | TableScore, weight: int) -> None:
         self._rows = plugin.score_rows if isinstance(plugin, TableScore) else None
         self._one = plugin if not isinstance(plugin, TableScore) else None
+        self.idle = idle_of(plugin)
         self._normalize = plugin.normalize if isinstance(plugin, Normalize) else None
         self._doing = f'running Score plugins: plugin "{plugin.name}" failed with'
         self.name = plugin.name
