@@ -1,6 +1,6 @@
 """How fast decisions are: PreFilter to the pick, and assume, on one core. Prints one line for each case.
 
-    python -m bench.scheduler [--nodes 5000] [--decisions 3000]
+    python -m bench.scheduler [--nodes 5000] [--decisions 3000]      # 100 to 100,000 nodes by default
 
 A decision is: a fresh pod object, its signature, the snapshot brought up to date, every node evaluated, the best one
 picked, the pod assumed there. CPU time of this process, not wall time.
@@ -28,6 +28,8 @@ from skysail.scheduler.scenario import build_framework, build_world, resolve_pro
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 PARTS = 5
+SIZES = (100, 1_000, 5_000, 20_000, 100_000)
+SPECIAL_SIZE = 5_000
 Template = tuple[str, PodSpec]
 """The value of the label `app`, and the spec."""
 
@@ -168,31 +170,41 @@ def filler(cluster: Cluster, name: str) -> PodSpec:
 
 
 def report(case: str, value: float) -> None:
-    print(f"scheduler {case}: {value:,.0f} decisions/s, {1e6 / value:.0f} us")
+    print(f"scheduler {case}: {value:,.0f} decisions/s, {1e6 / value:.0f} us", flush=True)
+
+
+def plain_cases(nodes: int, decisions: int) -> None:
+    """One template and fifty; the full evaluation, which grows with the nodes, with fewer decisions."""
+    for count in (1, 50):
+        value = rate(Cluster(nodes), plain(count), decisions, incremental=True)
+        report(f"nodes={nodes} templates={count} incremental", value)
+        few = min(decisions, PARTS * max(2, 200_000 // nodes))
+        report(f"nodes={nodes} templates={count} full", rate(Cluster(nodes), plain(count), few, incremental=False))
+
+
+def special_cases(nodes: int, decisions: int) -> None:
+    """Pods that look at other pods, and preemption."""
+    special: list[tuple[str, Callable[[int], Cluster], list[Template]]] = [
+        ("hard zone spread", Cluster, spread(10)),
+        ("required host anti-affinity", Cluster, apart(10)),
+        ("10,000 pods with affinity terms there", carriers, plain(50)),
+    ]
+    for case, make, templates in special:
+        report(f"nodes={nodes} {case}", rate(make(nodes), templates, decisions, incremental=True))
+    first, following = preemption(nodes)
+    times = f"first {first * 1e3:.1f} ms, then {following * 1e3:.1f} ms"
+    print(f"scheduler nodes={nodes} pods={nodes * 30} preemption: {times}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--nodes", type=int, nargs="*", default=[5000])
+    parser.add_argument("--nodes", type=int, nargs="*", default=[])
     parser.add_argument("--decisions", type=int, default=3000)
     arguments = parser.parse_args()
-    for nodes in arguments.nodes:
-        for count in (1, 50):
-            for incremental in (True, False):
-                form = "incremental" if incremental else "full"
-                value = rate(Cluster(nodes), plain(count), arguments.decisions, incremental=incremental)
-                report(f"nodes={nodes} templates={count} {form}", value)
-        special: list[tuple[str, Callable[[int], Cluster], list[Template]]] = [
-            ("hard zone spread", Cluster, spread(10)),
-            ("required host anti-affinity", Cluster, apart(10)),
-            ("10,000 pods with affinity terms there", carriers, plain(50)),
-        ]
-        for case, make, templates in special:
-            value = rate(make(nodes), templates, arguments.decisions, incremental=True)
-            report(f"nodes={nodes} {case}", value)
-        first, following = preemption(nodes)
-        times = f"first {first * 1e3:.1f} ms, then {following * 1e3:.1f} ms"
-        print(f"scheduler nodes={nodes} pods={nodes * 30} preemption: {times}")
+    for nodes in arguments.nodes or SIZES:
+        plain_cases(nodes, arguments.decisions)
+        if arguments.nodes or nodes == SPECIAL_SIZE:
+            special_cases(nodes, arguments.decisions)
 
 
 if __name__ == "__main__":
