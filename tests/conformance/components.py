@@ -16,11 +16,14 @@ from tests.conformance.conftest import CLOCK, connect
 
 
 @asynccontextmanager
-async def running_scheduler(config: Path, configuration: str | None = None, seed: int = 1) -> AsyncIterator[Scheduler]:
+async def running_scheduler(
+    config: Path, configuration: str | None = None, *, plugins: Sequence[str] = ()
+) -> AsyncIterator[Scheduler]:
     """A scheduler with a client of its own."""
-    resolved = load_configuration(configuration, feature_gates({}), extension_points(plugin_factories()))
+    factories = plugin_factories(plugins)
+    resolved = load_configuration(configuration, feature_gates({}), extension_points(factories))
     async with connect(config, "skysail-scheduler") as client:
-        scheduler = Scheduler(client, resolved, clock=CLOCK, rng=random.Random(seed))
+        scheduler = Scheduler(client, resolved, clock=CLOCK, rng=random.Random(1), factories=factories)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(scheduler.run())
             try:
