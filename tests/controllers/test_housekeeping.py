@@ -9,10 +9,19 @@ import pytest
 from skysail.api.batch import CronJob, Job
 from skysail.api.cluster import ConfigMap, Namespace, ResourceQuota, ServiceAccount
 from skysail.api.core import Pod
-from skysail.api.kinds import CRONJOBS, JOBS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS
+from skysail.api.kinds import CONFIGMAPS, CRONJOBS, JOBS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS
+from skysail.api.meta import OwnerReference
 from skysail.api.policy import PodDisruptionBudget
 from skysail.simulator.hollow_pods import EXIT_CODE, RUN_SECONDS
-from skysail.testing import make_config_map, make_deployment, make_disruption_budget, make_job, make_namespace, make_pod
+from skysail.testing import (
+    Action,
+    make_config_map,
+    make_deployment,
+    make_disruption_budget,
+    make_job,
+    make_namespace,
+    make_pod,
+)
 
 CRON_JOB = {
     "apiVersion": "batch/v1",
@@ -117,6 +126,31 @@ async def test_a_failing_job_waits_longer_each_time_and_gives_up_at_its_limit(cl
     assert all(later > earlier * 1.5 for earlier, later in pairwise(waits))
 
 
+async def test_a_pod_whose_release_got_lost_is_released_and_counted_all_the_same(cluster):
+    await start(cluster, "job")
+    await cluster.create(make_job("once", template=make_pod(annotations={RUN_SECONDS: "5"})))
+    await cluster.advance(3)
+    cluster.components["controllers"].faults.lose_requests(verb="patch", resource="pods")
+    await cluster.settle()
+    assert (await cluster.get(Job, "once")).status.succeeded == 1
+    assert not any(pod.metadata.finalizers for pod in await cluster.list(Pod))
+
+
+async def test_a_run_that_cannot_be_replaced_keeps_the_next_one_waiting(cluster):
+    await start(cluster, "cronjob", "job", "garbage-collector")
+    body = cron_job(run_seconds=3_600, concurrencyPolicy="Replace")
+    await cluster.client.create(CRONJOBS, body, "default")
+    await cluster.advance(11 * 60)
+    [first] = await cluster.list(Job)
+    refusing = cluster.components["controllers"].faults.fail(verb="delete", resource="jobs", times=-1)
+    await cluster.advance(10 * 60)
+    assert [job.uid for job in await cluster.list(Job)] == [first.uid]
+    cluster.components["controllers"].faults.take_back(refusing)
+    await cluster.advance(20 * 60)
+    [last] = await cluster.list(Job)
+    assert last.uid != first.uid
+
+
 async def test_a_cron_job_runs_on_time_and_keeps_its_history_short(cluster):
     await start(cluster, "cronjob", "job", "garbage-collector")
     await cluster.client.create(CRONJOBS, cron_job(), "default")
@@ -154,6 +188,23 @@ async def test_a_suspended_cron_job_makes_nothing_and_catches_up_once(cluster):
     await cluster.client.patch(CRONJOBS, "report", "default", {"spec": {"suspend": False}})
     await cluster.advance(60)
     assert len(await cluster.list(Job)) == 1
+
+
+async def test_the_garbage_collector_asks_again_soon_for_kinds_it_was_not_told_of(cluster):
+    deaf = cluster.faults.strike_when(Action.LOSE_REQUEST, lambda call: not call.resource)
+    await start(cluster, "garbage-collector", nodes=0)
+    await cluster.create(make_config_map("owner"))
+    owner = (await cluster.get(ConfigMap, "owner")).uid
+    reference = OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid=owner)
+    owned = make_config_map("owned")
+    metadata = msgspec.structs.replace(owned.metadata, owner_references=(reference,))
+    await cluster.create(msgspec.structs.replace(owned, metadata=metadata))
+    await cluster.client.delete(CONFIGMAPS, "owner", "default")
+    await cluster.advance(60)
+    assert "owned" in {item.name for item in await cluster.list(ConfigMap)}
+    cluster.faults.take_back(deaf)
+    await cluster.advance(10)
+    assert "owned" not in {item.name for item in await cluster.list(ConfigMap)}
 
 
 async def test_a_deleted_namespace_takes_everything_in_it_along(cluster):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from skysail.api.errors import ApiError
+from skysail.api.errors import ApiError, Unreachable
 from skysail.api.kinds import KINDS, Kind
 from skysail.api.meta import PartialObjectMetadata
 from skysail.api.raw import Raw
@@ -62,7 +62,8 @@ async def discover(client: ApiClient) -> Discovery:
     """Ask a server for everything it has. A group that does not answer is left out and named.
 
     Raises:
-        ApiError: The server does not answer at all.
+        ApiError: The server does not say what groups there are.
+        Unreachable: Likewise.
     """
     groups = msgspec.json.decode(await client.read_path("/apis"), type=dict[str, Any])["groups"]
     found: dict[tuple[str, str], Resource] = {}
@@ -71,8 +72,8 @@ async def discover(client: ApiClient) -> Discovery:
     for path, group, version in (("/api/v1", "", "v1"), *_versions(groups)):
         try:
             listed = msgspec.json.decode(await client.read_path(path), type=dict[str, Any])["resources"]
-        except ApiError as error:
-            failed[f"{group}/{version}"] = error.status.message
+        except (ApiError, Unreachable) as error:
+            failed[f"{group}/{version}"] = error.status.message if isinstance(error, ApiError) else str(error)
             continue
         for resource in _resources(group, version, listed):
             found.setdefault((group, resource.kind.plural), resource)

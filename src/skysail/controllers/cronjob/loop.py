@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from skysail.api.batch import CronJob, CronJobStatus, Job
-from skysail.api.errors import AlreadyExists, ApiError, NotFound
+from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from skysail.api.kinds import CRONJOBS, JOBS
 from skysail.controller.controller import Result
 from skysail.controller.watches import For, Owns, Watch
@@ -107,9 +107,10 @@ class CronJobController(BuiltinController):
         if plan.create is None or plan.scheduled is None:
             return status
         for reference in plan.replace:
-            if await self._delete(cron_job, reference.name):
-                left = tuple(item for item in status.active if item.uid != reference.uid)
-                status = msgspec.structs.replace(status, active=left)
+            if not await self._delete(cron_job, reference.name):
+                raise Conflict(f"job {reference.name} could not be replaced")
+            left = tuple(item for item in status.active if item.uid != reference.uid)
+            status = msgspec.structs.replace(status, active=left)
         try:
             job = await self.api.create(JOBS, plan.create, cron_job.namespace)
         except AlreadyExists:

@@ -9,6 +9,7 @@ Source: pkg/controller/garbagecollector/garbagecollector.go, v1.36.
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from skysail.api.errors import ApiError, Conflict, NotFound, Unreachable, UnsupportedMediaType
@@ -56,6 +57,7 @@ class GarbageCollector(BuiltinController):
     name = "garbage-collector"
     workers = 20
     discovery_seconds = 30.0
+    rediscovery_seconds = 3.0
     retry_seconds = 1.0
 
     def setup(self) -> None:
@@ -68,11 +70,14 @@ class GarbageCollector(BuiltinController):
     # The graph
 
     async def run_beside(self) -> None:
-        """Follow every kind the server has, and learn of new ones every half minute."""
+        """Follow every kind the server has; learn of new ones every half minute, or sooner if it did not tell all."""
         while True:
+            complete = False
             with suppress(ApiError, Unreachable):
-                await self._follow(await discover(self.api))
-            await asyncio.sleep(self.discovery_seconds)
+                discovery = await discover(self.api)
+                await self._follow(discovery)
+                complete = not discovery.failed
+            await asyncio.sleep(self.discovery_seconds if complete else self.rediscovery_seconds)
 
     async def _follow(self, discovery: Discovery) -> None:
         wanted = {
@@ -80,7 +85,8 @@ class GarbageCollector(BuiltinController):
             for resource in discovery.supporting("list", "watch", "delete")
             if (resource.kind.group, resource.kind.plural) not in _IGNORED
         }
-        self._discovery = discovery
+        known = self._discovery.by_name if discovery.failed else {}
+        self._discovery = replace(discovery, by_name={**known, **discovery.by_name})
         for kind in [kind for kind in self._monitors if kind not in wanted and not discovery.failed]:
             self.runtime.informers.release(self._monitors.pop(kind))
         for kind, metadata_kind in wanted.items():

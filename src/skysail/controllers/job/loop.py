@@ -8,7 +8,8 @@ Source: pkg/controller/job/job_controller.go, v1.36.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -36,6 +37,7 @@ from skysail.controllers.job.view import (
     is_suspended,
     view_job,
 )
+from skysail.controllers.patches import merge_difference
 from skysail.controllers.pod_control import PodControl, PodError
 from skysail.controllers.pods import controller_of, is_ready
 from skysail.informer.handlers import Handlers
@@ -43,6 +45,8 @@ from skysail.informer.keys import Key
 
 ORPHAN = "orphan:"
 """Under this prefix and the namespace stand keys of pods whose job is gone or done, but not their finalizer."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -250,34 +254,56 @@ class JobController(BuiltinController):
 
     async def _count(self, job: Job, view: JobView, tracking: Tracking, memory: _Memory) -> None:
         """Write the finished pods down, release them, count them: in this order, each step safe to repeat."""
-        await self._write(job, job.status, tracking.status)
+        job = await self._write(job, tracking.status)
         memory.backoff = view.backoff
         memory.released.update(pod.uid for pod in tracking.release)
-        released = await self._release_all(tracking.release, memory)
-        job = msgspec.structs.replace(job, status=tracking.status)
+        released, error = await self._release_all(tracking.release, memory)
         settlement = settle(job, tracking, released, self.now())
-        await self._write(job, tracking.status, settlement.status)
+        await self._write(job, settlement.status)
         if settlement.finished:
             memory.finished = True
             for event in settlement.events:
                 self.recorder.event(job, *event)
+        if error is not None:
+            raise error
 
-    async def _write(self, job: Job, old: JobStatus, new: JobStatus) -> None:
-        """Write the difference. Only this controller writes a job's status, and one pass at a time."""
-        await self.write_status(JOBS, job, old, new)
+    async def _write(self, job: Job, status: JobStatus) -> Job:
+        """Write the difference, and give back the job as it then is.
 
-    async def _release_all(self, pods: Iterable[Pod], memory: _Memory) -> frozenset[str]:
+        Counting rests on what was written down before, so a job that has moved on since it was read is a conflict: a
+        pod that lost its finalizer but is not written down in this copy may be in the newer one.
+        """
+        difference = merge_difference(job.status, status)
+        metadata = job.metadata
+        if difference:
+            patch = {
+                "metadata": {"uid": job.uid, "resourceVersion": metadata.resource_version},
+                "status": difference,
+            }
+            try:
+                metadata = (await self.api.patch(JOBS, job.name, job.namespace, patch, subresource="status")).metadata
+            except NotFound:
+                _log.debug("job is gone", extra={"job": job.key})
+        return msgspec.structs.replace(job, metadata=metadata, status=status)
+
+    async def _release_all(self, pods: Sequence[Pod], memory: _Memory) -> tuple[frozenset[str], PodError | None]:
+        """The uids of those that were released, and the first failure."""
         async with asyncio.TaskGroup() as group:
-            tasks = {pod.uid: group.create_task(self._try_release(pod, memory)) for pod in pods}
-        return frozenset(uid for uid, task in tasks.items() if task.result())
+            tasks = [group.create_task(self._try_release(pod, memory)) for pod in pods]
+        errors = [task.result() for task in tasks]
+        released = frozenset(pod.uid for pod, error in zip(pods, errors, strict=True) if error is None)
+        for error in errors:
+            if error is not None:
+                return released, error
+        return released, None
 
-    async def _try_release(self, pod: Pod, memory: _Memory) -> bool:
+    async def _try_release(self, pod: Pod, memory: _Memory) -> PodError | None:
         try:
             await self._release(pod)
-        except (ApiError, Unreachable):
+        except (ApiError, Unreachable) as error:
             memory.released.discard(pod.uid)
-            return False
-        return True
+            return error
+        return None
 
 
 def _started(job: Job, controller: BuiltinController) -> Job:

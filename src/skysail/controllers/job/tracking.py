@@ -53,9 +53,9 @@ class Outcome:
 def holds_report(plan: JobPlan, outcome: Outcome) -> bool:
     """Whether nothing is reported in this pass, and no finished pod counted.
 
-    While new pods wait for their back-off, kube-controller-manager reports no pod as active; the API server refuses
-    that report when some are ready ("cannot set more ready pods than active"), and all stays as it was until the wait
-    is over. People see it in job statuses, so we keep to it.
+    While new pods wait for their back-off, kube-controller-manager up to 1.36.2 reports no pod as active; the API
+    server refuses that report when some are ready ("cannot set more ready pods than active"), and all stays as it was
+    until the wait is over. (1.36.3 reports the active ones; the recordings that we keep to are older.)
     """
     return plan.wait_seconds is not None and outcome.ready > outcome.active
 
