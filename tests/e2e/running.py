@@ -87,4 +87,9 @@ def kill(running: Running) -> None:
 def stop(running: Running) -> tuple[str, str]:
     """End it as Ctrl-C does; its standard output and error."""
     running.process.send_signal(signal.SIGINT)
-    return running.process.communicate(timeout=20)
+    try:
+        return running.process.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        running.process.kill()
+        running.process.communicate()
+        raise

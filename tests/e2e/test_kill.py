@@ -92,8 +92,10 @@ def test_openb_survives_kill_nine_with_a_watcher_attached(tmp_path: Path) -> Non
     made: dict[str, Pod] = {}
     seen: dict[str, tuple[str, str]] = {}
     running = start(tmp_path, "--nodes", "0", "--data-dir", str(data))
-    asyncio.run(load_until_killed(running, pods, made, seen))
-    kill(running)
+    try:
+        asyncio.run(load_until_killed(running, pods, made, seen))
+    finally:
+        kill(running)
     assert len(pods) // 2 <= len(made) < len(pods)
     before = max(map(int, [*seen, *(pod.metadata.resource_version for pod in made.values())]))
 
