@@ -16,7 +16,7 @@ from skysail.api.node import Node
 from skysail.controller.controller import Result
 from skysail.controller.ref_manager import ControllerRefManager
 from skysail.controller.watches import For, Owns, Watch
-from skysail.controllers.builtin import BuiltinController, Selectors
+from skysail.controllers.builtin import PODS_BY_NODE, BuiltinController, Selectors, index_by_node
 from skysail.controllers.daemonset.placement import daemon_pod, should_run
 from skysail.controllers.daemonset.plan import (
     Plan,
@@ -51,13 +51,12 @@ class DaemonSetController(BuiltinController):
         self.pod_control = PodControl(self.api, self.recorder, self.clock)
         self._backoffs: dict[tuple[str, int, str], tuple[float, float]] = {}
         self.index_by_controller(Pod, ControllerRevision)
+        self.informer(Pod).add_indexes({PODS_BY_NODE: index_by_node})
         self.informer(DaemonSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
         self.informer(Pod).add_handler(
             Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
         )
-        self.informer(Node).add_handler(
-            Handlers(add=self._node_added, update=self._node_changed, delete=self._node_gone), name=self.name
-        )
+        self.informer(Node).add_handler(Handlers(add=self._node_seen, update=self._node_changed), name=self.name)
 
     # What wakes it
 
@@ -110,21 +109,22 @@ class DaemonSetController(BuiltinController):
             if self.selectors.of(daemon_set.uid, daemon_set.spec).matches(pod.metadata.labels):
                 self._wake(daemon_set)
 
-    def _node_added(self, node: Node) -> None:
+    def _node_seen(self, node: Node) -> None:
+        """A node is new or has other labels or taints: wake those that have a pod too few or too many there.
+
+        A node that goes wakes nobody: its pods are cleaned up by others, and that does.
+        """
+        there = {owner.uid for pod in self.lister(Pod).by_index(PODS_BY_NODE, node.name) if (owner := self._owner(pod))}
         for daemon_set in self.lister(DaemonSet).list():
-            if should_run(daemon_set, node)[0]:
+            runs, may_stay = should_run(daemon_set, node)
+            is_there = daemon_set.uid in there
+            is_doubtful = not may_stay or daemon_set.status.number_misscheduled > 0
+            if (is_there and is_doubtful) or (runs and not is_there):
                 self._wake(daemon_set)
 
     def _node_changed(self, old: Node, new: Node) -> None:
-        if old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints:
-            return
-        for daemon_set in self.lister(DaemonSet).list():
-            if should_run(daemon_set, old) != should_run(daemon_set, new):
-                self._wake(daemon_set)
-
-    def _node_gone(self, node: Node) -> None:
-        for daemon_set in self.lister(DaemonSet).list():
-            self._wake(daemon_set)
+        if old.metadata.labels != new.metadata.labels or old.spec.taints != new.spec.taints:
+            self._node_seen(new)
 
     # What it does
 

@@ -99,7 +99,6 @@ def new_pod(stateful_set: StatefulSet, template: msgspec.Raw, revision: str, ord
     name = pod_name(stateful_set, ordinal)
     owner = controller_reference(stateful_set, STATEFULSETS.api_version, STATEFULSETS.name)
     body = pod_from_template(template, stateful_set.name, owner)
-    del body["metadata"]["generateName"]
     body["metadata"]["name"] = name
     own = {POD_NAME_LABEL: name, INDEX_LABEL: str(ordinal), REVISION_LABEL: revision}
     body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **own}

@@ -20,6 +20,10 @@ _GENERATED = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _REFUSED_POD = re.compile(f'(pods "[a-z0-9.-]+)-{_GENERATED}"')
 
 
+def _owner_kind(meta: Raw) -> str:
+    return next((str(ref["kind"]) for ref in meta.get("ownerReferences") or () if ref.get("controller")), "")
+
+
 class Names:
     """Which alias stands for which name."""
 
@@ -41,7 +45,7 @@ class Names:
             return
         self._known.add(meta["uid"])
         if kind == "Pod":
-            if meta.get("generateName"):
+            if meta.get("generateName") and _owner_kind(meta) != "StatefulSet":
                 self._pods[meta["name"]] = self.of(meta["generateName"].removesuffix("-")) + "-*"
             return
         labels = meta.get("labels") or {}
