@@ -2,13 +2,14 @@
 
 Events of pods are batched for a second, because a job often has many that finish together. The number of pods is held
 by expectations, as in a replica set; besides, the shell remembers whose finalizer it took off until the cache shows it,
-and which jobs it finished.
+and which jobs it finished. What a job still needs is worked out from its status and its pods together, so nothing is
+done until the cache shows the status as last written: a pod may already have lost its finalizer, and would count
+neither as finished nor as counted.
 
 Source: pkg/controller/job/job_controller.go, v1.36.
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,8 +38,9 @@ from skysail.controllers.job.view import (
     is_suspended,
     view_job,
 )
+from skysail.controllers.own_writes import OwnWrites
 from skysail.controllers.patches import merge_difference
-from skysail.controllers.pod_control import PodControl, PodError
+from skysail.controllers.pod_control import PodControl, PodError, is_doubtful
 from skysail.controllers.pods import controller_of, is_ready
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
@@ -46,7 +48,7 @@ from skysail.informer.keys import Key
 ORPHAN = "orphan:"
 """Under this prefix and the namespace stand keys of pods whose job is gone or done, but not their finalizer."""
 
-_log = logging.getLogger(__name__)
+_LOOK_AGAIN_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class JobController(BuiltinController):
         """Hook up jobs and pods; both settle expectations before they wake anything."""
         self.selectors = Selectors()
         self.pod_control = PodControl(self.api, self.recorder, self.clock)
+        self.own_writes = OwnWrites()
         self._memory: dict[str, _Memory] = {}
         self.index_by_controller(Pod)
         self.informer(Job).add_handler(
@@ -92,6 +95,7 @@ class JobController(BuiltinController):
     def _job_gone(self, job: Job) -> None:
         self._memory.pop(job.uid, None)
         self.pod_control.forget(job)
+        self.own_writes.forget(job)
         self._release_orphans_of(job)
 
     def _release_orphans_of(self, job: Job) -> None:
@@ -173,9 +177,20 @@ class JobController(BuiltinController):
         if job is None or is_managed_elsewhere(job) or is_finished(job):
             return None
         memory = self._memory.setdefault(job.uid, _Memory(BackoffRecord(), set()))
-        if not memory.finished:
-            await self._sync(job, memory)
+        try:
+            if not await self._sees_own_writes(job):
+                return Result(_LOOK_AGAIN_SECONDS)
+            if not memory.finished:
+                await self._sync(job, memory)
+        except NotFound:  # the job is gone; the cache will soon say so
+            return None
         return None
+
+    async def _sees_own_writes(self, job: Job) -> bool:
+        if self.own_writes.is_doubtful(job):
+            there = await self.api.get(JOBS, job.name, job.namespace)
+            self.own_writes.resolve(job, [there])
+        return self.own_writes.are_visible(job, self.informer(Job).indexer.resource_version)
 
     async def _sync(self, job: Job, memory: _Memory) -> None:
         selector = self.selectors.of(job.uid, job.spec)
@@ -281,9 +296,13 @@ class JobController(BuiltinController):
                 "status": difference,
             }
             try:
-                metadata = (await self.api.patch(JOBS, job.name, job.namespace, patch, subresource="status")).metadata
-            except NotFound:
-                _log.debug("job is gone", extra={"job": job.key})
+                written = await self.api.patch(JOBS, job.name, job.namespace, patch, subresource="status")
+            except (ApiError, Unreachable) as error:
+                if is_doubtful(error):
+                    self.own_writes.doubt(job)
+                raise
+            self.own_writes.note(job, written)
+            metadata = written.metadata
         return msgspec.structs.replace(job, metadata=metadata, status=status)
 
     async def _release_all(self, pods: Sequence[Pod], memory: _Memory) -> tuple[frozenset[str], PodError | None]:
