@@ -6,7 +6,6 @@ Differs: upstream waits until its cache shows its own writes (a consistency stor
 as the replica set controller does, with the same effect.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -263,14 +262,13 @@ class StatefulSetController(BuiltinController):
         """Labels can be put right; volumes of a pod never can, so only its claims are made."""
         await self._make_claims(stateful_set, ordinal_of(pod), pod.name)
         await self._adjust_claims(stateful_set, pod)
-        if identity_matches(stateful_set, pod):
-            return
-        patch = {"metadata": {"uid": pod.uid, "labels": identity_labels(pod)}}
-        try:
-            await self.api.patch(PODS, pod.name, pod.namespace, patch)
-        except ApiError as error:
-            self._tell(stateful_set, "Update", pod.name, error)
-            raise
+        if not identity_matches(stateful_set, pod):
+            patch = {"metadata": {"uid": pod.uid, "labels": identity_labels(pod)}}
+            try:
+                await self.api.patch(PODS, pod.name, pod.namespace, patch)
+            except ApiError as error:
+                self._tell(stateful_set, "Update", pod.name, error)
+                raise
         self._tell(stateful_set, "Update", pod.name)
 
     # Claims
@@ -316,15 +314,14 @@ class StatefulSetController(BuiltinController):
 
     async def _adjust_claims(self, stateful_set: StatefulSet, pod: Pod) -> None:
         scaled_down = ordinal_of(pod) not in ordinals(stateful_set)
-        async with asyncio.TaskGroup() as group:
-            for claim in self._claims(stateful_set, ordinal_of(pod)):
-                if has_conflicting_controller(claim, stateful_set, pod):
-                    words = f"PersistentVolumeClaim {claim.name} has a conflicting OwnerReference that acts as a "
-                    words += "manging controller, the retention policy is ignored for this claim"
-                    self.recorder.event(stateful_set, "Warning", "ConflictingController", words)
-                owners = owners_as_wanted(claim, stateful_set, pod, scaled_down=scaled_down)
-                if owners is not None:
-                    group.create_task(self._write_owners(claim, [msgspec.to_builtins(item) for item in owners]))
+        for claim in self._claims(stateful_set, ordinal_of(pod)):
+            if has_conflicting_controller(claim, stateful_set, pod):
+                words = f"PersistentVolumeClaim {claim.name} has a conflicting OwnerReference that acts as a "
+                words += "manging controller, the retention policy is ignored for this claim"
+                self.recorder.event(stateful_set, "Warning", "ConflictingController", words)
+            owners = owners_as_wanted(claim, stateful_set, pod, scaled_down=scaled_down)
+            if owners is not None:
+                await self._write_owners(claim, [msgspec.to_builtins(item) for item in owners])
 
     async def _write_owners(self, claim: PersistentVolumeClaim, owners: list[Raw]) -> None:
         version = claim.metadata.resource_version
