@@ -13,8 +13,7 @@ from skysail.api.ports import Clock
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
 from skysail.client.bodies import JSON, MERGE, STRATEGIC
-from skysail.simulator.clock import settle
-from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE, REAL_NAMES, Names
+from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE, Names
 from skysail.testing.transcripts.observing import target_node
 from skysail.testing.transcripts.picking import PodHistory, pick
 
@@ -34,6 +33,7 @@ class Actor:
         names: Aliases.
         history: Of pods.
         beside: Runs something until the transcript ends.
+        pause: Between several actions of one step: lets the controllers react.
         lift_taints: Whether new nodes lose the not-ready taint at once, as they did in recordings without a node life
             cycle controller.
     """
@@ -45,12 +45,13 @@ class Actor:
         names: Names,
         history: PodHistory,
         beside: Callable[[Awaitable[None]], object],
+        pause: Callable[[], Awaitable[None]],
         *,
         lift_taints: bool = True,
     ) -> None:
         self._lift_taints = lift_taints
         self._client, self._clock, self._names, self._history = client, clock, names, history
-        self._beside = beside
+        self._beside, self._pause = beside, pause
         self._heartbeats: dict[str, asyncio.Event] = {}
         self.step = 0
 
@@ -69,7 +70,7 @@ class Actor:
     async def _perform_in_turn(self, action: Raw) -> Any:
         """One of several: the controllers have time to react before the next, as in a recording over the network."""
         result = await self.perform(action)
-        await settle()
+        await self._pause()
         return result
 
     async def _perform_one(self, action: Raw) -> Any:
@@ -99,14 +100,14 @@ class Actor:
     # As a user
 
     def _namespace(self, action: Raw) -> str:
-        return REAL_NAMES[action.get("namespace", NAMESPACE)]
+        return self._names.namespaces[action.get("namespace", NAMESPACE)]
 
     def _where(self, action: Raw, kind: Kind[Raw]) -> str:
         return self._namespace(action) if kind.namespaced else ""
 
     def _name(self, action: Raw) -> str:
         name = str(action["name"])
-        return REAL_NAMES.get(name) or self._names.real(name.removeprefix("@"))
+        return self._names.namespaces.get(name) or self._names.real(name.removeprefix("@"))
 
     async def _create(self, action: Raw) -> None:
         obj = await self._resolve(deepcopy(action["object"]))

@@ -5,6 +5,7 @@ revisions `web-cr1`, ...; generated pods are anonymous: `web-rs1-*`.
 """
 
 import re
+from collections.abc import Mapping
 
 from skysail.api.raw import Raw
 
@@ -25,9 +26,17 @@ def _owner_kind(meta: Raw) -> str:
 
 
 class Names:
-    """Which alias stands for which name."""
+    """Which alias stands for which name.
 
-    def __init__(self) -> None:
+    Args:
+        namespaces: The real names of the transcript's namespaces.
+
+    Attributes:
+        namespaces: See there.
+    """
+
+    def __init__(self, namespaces: Mapping[str, str] = REAL_NAMES) -> None:
+        self.namespaces = namespaces
         self._alias: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._pods: dict[str, str] = {}
@@ -78,6 +87,6 @@ class Names:
             if name in text:
                 text = re.sub(f"{re.escape(name)}-{_GENERATED}", f"{alias}-*", text)
                 text = text.replace(name, alias)
-        for short, name in sorted(REAL_NAMES.items(), reverse=True):
+        for short, name in sorted(self.namespaces.items(), reverse=True):
             text = text.replace(name, short)
         return _REFUSED_POD.sub(r'\1-*"', _UID.sub("UID", text))

@@ -35,6 +35,8 @@ OVERHEAD_SECONDS = 0.5
 QUIET_SECONDS: Mapping[str, float] = {"job": 1.8, "gc": 1.2, "ns": 1.4, "node": 2.2, "taint": 2.2, "zone": 2.2}
 """For how long nothing may have been written, by the first word of the scenario's name; 0.7 s for all others."""
 SHORTEST_QUIET_SECONDS = 0.7
+GENERATED_KINDS = ("ReplicaSet", "ControllerRevision")
+"""Kinds whose names end in a hash."""
 LONGEST_SECONDS = 120.0
 _EVENTS: Kind[Raw] = RAW_KINDS["Event"]
 
@@ -53,35 +55,40 @@ REPLAYED: Mapping[str, Callable[[], Controller]] = {
 """The controllers a transcript may name, with the settings they had when it was recorded."""
 
 
-class CountingServer:
-    """Passes requests on, and notes when something was written last; leases and Events do not count."""
+class WatchedServer:
+    """Passes requests on, and tells when something was written; leases and Events do not count."""
 
-    def __init__(self, server: ApiServer, now: Callable[[], float]) -> None:
-        self._server, self._now = server, now
-        self.last_write = now()
+    def __init__(self, server: ApiServer, written: Callable[[], None]) -> None:
+        self._server, self._written = server, written
 
     async def handle(self, request: Request, user: User) -> Response:
         """See `skysail.api.ports.Handler`."""
         response = await self._server.handle(request, user)
         counts = "/leases" not in request.path and "/events" not in request.path
         if counts and request.method != "GET" and response.status < 300:
-            self.last_write = self._now()
+            self._written()
         return response
 
 
 class Player:
-    """One transcript being played.
+    """One transcript being played. A subclass may play it in another world: on a real server, in real time.
 
     Args:
         transcript: As read from its file; recorded states in it are not looked at.
         clock: The world's.
         seed: Of all chance.
+        namespaces: The real names of its namespaces.
     """
 
-    def __init__(self, transcript: Raw, clock: LoopClock, seed: int = 0) -> None:
+    client: ApiClient
+
+    def __init__(
+        self, transcript: Raw, clock: LoopClock, seed: int = 0, namespaces: Mapping[str, str] = REAL_NAMES
+    ) -> None:
         self.transcript = transcript
-        self._clock, self._rng = clock, Random(seed)
-        self.names, self.history = Names(), PodHistory()
+        self.clock, self.rng = clock, Random(seed)
+        self.names, self.history = Names(namespaces), PodHistory()
+        self._last_write = clock.monotonic()
         self._event_counts: dict[str, int] = {}
         text = str(transcript["steps"])
         self._uses_other = f"'{OTHER_NAMESPACE}'" in text or f"{OTHER_NAMESPACE}/" in text
@@ -89,66 +96,81 @@ class Player:
         if {"node-lifecycle", "taint-eviction"} & set(transcript["controllers"]):
             self._shown_conditions |= {"Ready"}
 
+    def note_write(self) -> None:
+        """Something was written just now."""
+        self._last_write = self.clock.monotonic()
+
     async def play(self) -> AsyncIterator[Raw]:
         """Perform each step and give what was then seen: `{"step", "state", "result"}`."""
-        async with self._world() as actor:
+        async with self.world() as actor:
             quiet = (
                 QUIET_SECONDS.get(self.transcript["scenario"].split("-")[0], SHORTEST_QUIET_SECONDS) + OVERHEAD_SECONDS
             )
             for step in self.transcript["steps"]:
                 actor.step = step["step"]
                 result = await actor.perform(step["action"])
-                self._server.last_write = self._clock.monotonic()
-                await self._settle(quiet)
+                self.note_write()
+                await self.settle(quiet)
                 seen: Raw = {"step": step["step"], "state": await self._state(actor)}
                 if result is not None:
                     seen["result"] = result
                 yield seen
 
     @asynccontextmanager
-    async def _world(self) -> AsyncIterator[Actor]:
-        server = ApiServer(clock=self._clock, rng=self._rng)
-        self._server = CountingServer(server, self._clock.monotonic)
-        self._client = self._connect("transcript")
+    async def world(self) -> AsyncIterator[Actor]:
+        """The server and the controllers, and somebody to act on them."""
+        server = ApiServer(clock=self.clock, rng=self.rng)
+        watched = WatchedServer(server, self.note_write)
+        self.client = self._connect("transcript", watched)
         async with server.running(), asyncio.TaskGroup() as group:
-            for short in (NAMESPACE, OTHER_NAMESPACE):
-                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": REAL_NAMES[short]}}
-                await self._client.create(RAW_KINDS["Namespace"], body)
-            tasks = [
-                group.create_task(self._learn_names(RAW_KINDS[kind])) for kind in ("ReplicaSet", "ControllerRevision")
-            ]
-            manager = Manager(self._connect("controllers"), clock=self._clock, rng=self._rng)
+            await self.create_namespaces()
+            tasks = [group.create_task(self.learn_names(RAW_KINDS[kind])) for kind in GENERATED_KINDS]
+            manager = Manager(self._connect("controllers", watched), clock=self.clock, rng=self.rng)
             for name in self.transcript["controllers"]:
                 manager.add(_make(name))
             tasks.append(group.create_task(manager.run()))
             await manager.wait_ready()
-            await self._settle(SHORTEST_QUIET_SECONDS)
+            await self.settle(SHORTEST_QUIET_SECONDS)
 
             def beside(work: Awaitable[None]) -> None:
                 tasks.append(group.create_task(_as_coroutine(work)))
 
-            lift = "node-lifecycle" not in self.transcript["controllers"]
-            yield Actor(self._client, self._clock, self.names, self.history, beside, lift_taints=lift)
+            yield self.actor(beside)
             for task in tasks:
                 task.cancel()
 
-    def _connect(self, name: str) -> ApiClient:
-        transport = InProcessTransport(self._server, ADMIN)
-        return ApiClient(transport, user_agent=name, clock=self._clock, rng=self._rng)
+    def actor(self, beside: Callable[[Awaitable[None]], None]) -> Actor:
+        """Who carries the actions out; what takes time is given to `beside`."""
+        lift = "node-lifecycle" not in self.transcript["controllers"]
+        return Actor(self.client, self.clock, self.names, self.history, beside, self.pause, lift_taints=lift)
 
-    async def _learn_names(self, kind: Kind[Raw]) -> None:
+    async def create_namespaces(self) -> None:
+        """Those that the transcript plays in."""
+        for name in self.names.namespaces.values():
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await self.client.create(RAW_KINDS["Namespace"], body)
+
+    def _connect(self, name: str, server: WatchedServer) -> ApiClient:
+        return ApiClient(InProcessTransport(server, ADMIN), user_agent=name, clock=self.clock, rng=self.rng)
+
+    async def learn_names(self, kind: Kind[Raw]) -> None:
+        """Hear of new objects of a kind whose names are generated, in order, until cancelled."""
         while True:
-            async for event in self._client.watch(kind, send_initial_events=True):
+            async for event in self.client.watch(kind, self.names.namespaces[NAMESPACE], send_initial_events=True):
                 if event.type == "ADDED":
                     self.names.learn(kind.name, event.object)
 
-    async def _settle(self, quiet: float) -> None:
+    async def pause(self) -> None:
+        """Let everybody react to what was just done."""
+        await settle()
+
+    async def settle(self, quiet: float) -> None:
         """Wait until nothing has been written for so long."""
-        deadline = self._clock.monotonic() + LONGEST_SECONDS
+        deadline = self.clock.monotonic() + LONGEST_SECONDS
         while True:
-            await settle()
-            left = self._server.last_write + quiet - self._clock.monotonic()
-            if left <= 0 or self._clock.monotonic() >= deadline:
+            await self.pause()
+            left = self._last_write + quiet - self.clock.monotonic()
+            if left <= 0 or self.clock.monotonic() >= deadline:
                 return
             await asyncio.sleep(left)
 
@@ -159,7 +181,7 @@ class Player:
         objects = await self._objects(NAMESPACE, pods)
         if self._uses_other:
             objects[f"namespace:{OTHER_NAMESPACE}"] = await self._objects(OTHER_NAMESPACE, pods)
-        nodes = see("Node", (await self._client.list(RAW_KINDS["Node"])).items, self.names)
+        nodes = see("Node", (await self.client.list(RAW_KINDS["Node"])).items, self.names)
         if nodes:
             objects["nodes"] = nodes
         if "namespace" in self.transcript["controllers"]:
@@ -167,11 +189,11 @@ class Player:
         return {"objects": objects, "events": await self._new_events()}
 
     async def _objects(self, short: str, pods: Iterable[Raw]) -> Raw:
-        namespace = REAL_NAMES[short]
+        namespace = self.names.namespaces[short]
         found: Raw = {}
         for name, (key, _) in SIGHTS.items():
             if RAW_KINDS[name].namespaced:
-                seen = see(name, (await self._client.list(RAW_KINDS[name], namespace)).items, self.names)
+                seen = see(name, (await self.client.list(RAW_KINDS[name], namespace)).items, self.names)
                 if seen:
                     found[key] = seen
         mine = [self._pod(pod) for pod in pods if pod["metadata"]["namespace"] == namespace]
@@ -188,8 +210,8 @@ class Player:
         return seen
 
     async def _namespace(self) -> Raw:
-        found = (await self._client.list(RAW_KINDS["Namespace"])).items
-        mine = next((item for item in found if item["metadata"]["name"] == REAL_NAMES[NAMESPACE]), None)
+        found = (await self.client.list(RAW_KINDS["Namespace"])).items
+        mine = next((item for item in found if item["metadata"]["name"] == self.names.namespaces[NAMESPACE]), None)
         if mine is None:
             return {"exists": False}
         seen = {
@@ -201,10 +223,14 @@ class Player:
         listed = conditions(mine, self.names)
         return {**seen, "conditions": listed} if listed else seen
 
+    async def events(self) -> Iterable[Raw]:
+        """All Events there are."""
+        return (await self.client.list(_EVENTS)).items
+
     async def _new_events(self) -> list[Raw]:
         """Events since the last step, with the increase of their counts."""
         increases: dict[tuple[str, ...], int] = {}
-        for event in (await self._client.list(_EVENTS)).items:
+        for event in await self.events():
             uid, count = event["metadata"]["uid"], int(event.get("count") or 1)
             before = self._event_counts.get(uid, 0)
             self._event_counts[uid] = count
