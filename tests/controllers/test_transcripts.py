@@ -9,7 +9,7 @@ from skysail.simulator.clock import run_virtual
 from skysail.testing.transcripts.comparing import compare
 from skysail.testing.transcripts.player import REPLAYED, replay
 
-RECORDINGS = sorted((Path(__file__).parent.parent / "golden" / "controllers").glob("*.json"))
+RECORDINGS = sorted((Path(__file__).parent.parent / "golden").glob("controllers*/*.json"))
 
 
 def _playable(path: Path) -> bool:
