@@ -384,11 +384,12 @@ def test_a_server_that_never_becomes_ready_is_reported_in_the_end():
     [
         (refusal(409, "Conflict"), Conflict),
         (refusal(409, "AlreadyExists"), AlreadyExists),
+        (refusal(409, "AlreadyExists", retryAfterSeconds=1), AlreadyExists),
         (refusal(500, "InternalError"), InternalError),
         (refusal(429, "TooManyRequests"), TooManyRequests),
         (refusal(429, "TooManyRequests", retry_after=3600), TooManyRequests),
     ],
-    ids=["conflict", "exists", "internal", "no time given", "too long"],
+    ids=["conflict", "exists", "generated name exists", "internal", "no time given", "too long"],
 )
 def test_what_a_repetition_cannot_help_is_the_callers_at_once(response, error):
     async def main(client, server, clock):

@@ -2,7 +2,7 @@
 
 | what came back                            | asked again                                                          |
 | ----------------------------------------- | -------------------------------------------------------------------- |
-| any failure with a Retry-After (429, 503) | after that time, any verb: the server says it did nothing            |
+| 429 or 5xx with a Retry-After             | after that time, any verb: the server says it did nothing            |
 | no answer (`Unreachable`)                 | after a backoff, and only what is safe to do twice: reads, applies   |
 | everything else, `Conflict` foremost      | never: the caller must look again first                              |
 
@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from random import Random
 
 from skysail.api.errors import ApiError, SkysailError, Unreachable
+
+_TOO_MANY_REQUESTS = 429
+_SERVER_FAILED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class RetryPolicy:
             backoff: float = self.base_seconds * 2 ** (attempt - 1)
             return min(backoff, self.max_wait_seconds) * (1 + 0.5 * rng.random())
         if not isinstance(error, ApiError) or attempt > self.max_retries:
+            return None
+        code = error.status.code or error.code
+        if code != _TOO_MANY_REQUESTS and code < _SERVER_FAILED:
             return None
         asked = error.retry_after_seconds
         return float(asked) if 0 < asked <= self.max_wait_seconds else None
