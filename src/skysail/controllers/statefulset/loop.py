@@ -7,7 +7,6 @@ as the replica set controller does, with the same effect.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ from skysail.api.storage import PersistentVolumeClaim
 from skysail.controller.controller import Result
 from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
-from skysail.controller.watches import For, Owns, Watch
+from skysail.controller.watches import For
 from skysail.controllers.builtin import BuiltinController, Selectors
 from skysail.controllers.history.revisions import revision_template, superfluous
 from skysail.controllers.history.store import RevisionStore
@@ -64,11 +63,7 @@ class StatefulSetController(BuiltinController):
 
     name = "statefulset"
     workers = 5
-
-    @property
-    def watches(self) -> Sequence[Watch[Any]]:
-        """Stateful sets and their revisions; pods have handlers of their own."""
-        return (For(StatefulSet), Owns(ControllerRevision))
+    watches = (For(StatefulSet),)
 
     def setup(self) -> None:
         """Hook up pods: their events settle expectations before they wake the set."""
