@@ -1,11 +1,15 @@
 """Build the real control plane once, with Go and the module proxy, into a cache outside the repository.
 
-    python e2e/build.py            builds what is missing, prints the folder
-    python e2e/build.py --check    exits 1 when something is missing; builds nothing
+    python e2e/build.py                      builds what is missing, prints the folder
+    python e2e/build.py --check              exits 1 when something is missing; builds nothing
+    python e2e/build.py --version v1.34.4    the same for the API server of another version, for the skew suite
 
-The modules are pinned by `e2e/controlplane/go.mod`; kubectl comes from `tests/tools/fetch_kubectl.py`.
+The modules of the pinned version are those of `e2e/controlplane/go.mod`; for other versions a `go.mod` is made beside
+the binaries, from the one that Kubernetes published. kubectl comes from `tests/tools/fetch_kubectl.py`.
 """
 
+import argparse
+import json
 import os
 import re
 import shutil
@@ -20,6 +24,8 @@ TOOLS = {
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
     "etcd": "go.etcd.io/etcd/server/v3",
 }
+SKEWED_TOOLS = ("kube-apiserver",)
+"""What is built of other versions; etcd is that of the pinned one."""
 
 
 def kubernetes_version() -> str:
@@ -30,20 +36,22 @@ def kubernetes_version() -> str:
     return match.group(1)
 
 
-def folder() -> Path:
-    """Where the binaries are kept: one folder a version."""
+def folder(version: str = "") -> Path:
+    """Where the binaries of a version are kept; of the pinned one when none is named."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return cache / "skysail" / "controlplane" / kubernetes_version()
+    return cache / "skysail" / "controlplane" / (version or kubernetes_version())
 
 
-def missing() -> list[str]:
-    """The tools that are not built yet."""
-    return [name for name in TOOLS if not (folder() / name).exists()]
+def missing(version: str = "") -> list[str]:
+    """The tools of a version that are not built yet."""
+    pinned = version in ("", kubernetes_version())
+    return [name for name in (TOOLS if pinned else SKEWED_TOOLS) if not (folder(version) / name).exists()]
 
 
-def build(name: str) -> None:
+def build(name: str, version: str = "") -> None:
     """Build one tool, whole or not at all."""
-    version = kubernetes_version()
+    module = MODULE if version in ("", kubernetes_version()) else _generated_module(version)
+    version = version or kubernetes_version()
     major, minor, _ = version.removeprefix("v").split(".")
     stamps = {
         "k8s.io/component-base/version.gitVersion": version,
@@ -52,15 +60,48 @@ def build(name: str) -> None:
         "k8s.io/client-go/pkg/version.gitVersion": version,
     }
     flags = "-s -w " + " ".join(f"-X {key}={value}" for key, value in stamps.items())
-    target = folder() / name
+    target = folder(version) / name
     partial = target.with_suffix(".partial")
     # Go 1.27's encoding/json/v2 no longer honours the `inline` tag that OpenAPI needs.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod"}
     if _go_version() >= (1, 27):
         environment["GOEXPERIMENT"] = "nojsonv2"
     command = ["go", "build", "-trimpath", "-ldflags", flags, "-o", str(partial), TOOLS[name]]
-    subprocess.run(command, cwd=MODULE, env=environment, check=True)
+    subprocess.run(command, cwd=module, env=environment, check=True)
     partial.replace(target)
+
+
+def _generated_module(version: str) -> Path:
+    """A folder with a go.mod that pins one version of Kubernetes and the staging modules that belong to it."""
+    module = folder(version) / "module"
+    if not (module / "go.mod").exists():
+        module.mkdir(parents=True, exist_ok=True)
+        command = ["go", "mod", "download", "-json", f"k8s.io/kubernetes@{version}"]
+        found = subprocess.run(command, cwd=module, capture_output=True, text=True, check=False)
+        if found.returncode != 0:
+            raise SystemExit(f"k8s.io/kubernetes {version} cannot be had: {found.stdout}{found.stderr}")
+        (module / "go.mod").write_text(go_mod_of(version, Path(json.loads(found.stdout)["GoMod"]).read_text()))
+    return module
+
+
+def go_mod_of(version: str, published: str) -> str:
+    """The go.mod that builds the tools of a version.
+
+    Args:
+        version: Of Kubernetes, e.g. `v1.34.4`.
+        published: Kubernetes' own go.mod, whose staging modules are folders; outside it they are `v0.34.4`.
+    """
+    staged = re.findall(r"^\s*(k8s\.io/[\w-]+) => \./staging/", published, re.MULTILINE)
+    language = re.findall(r"^(?:go|godebug) .*$", published, re.MULTILINE)
+    return "\n".join(
+        [
+            "module skysail/controlplane",
+            *language,
+            f"require k8s.io/kubernetes {version}",
+            *(f"replace {name} => {name} {version.replace('v1.', 'v0.', 1)}" for name in staged),
+            "",
+        ]
+    )
 
 
 def _go_version() -> tuple[int, int]:
@@ -73,16 +114,20 @@ def _go_version() -> tuple[int, int]:
 
 def main() -> None:
     """Build what is missing."""
-    lacking = missing()
-    if "--check" in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description="Build the real control plane.")
+    parser.add_argument("--check", action="store_true", help="build nothing; exit 1 when something is missing")
+    parser.add_argument("--version", default=kubernetes_version(), help="of Kubernetes (default: %(default)s)")
+    arguments = parser.parse_args()
+    lacking = missing(arguments.version)
+    if arguments.check:
         raise SystemExit(1 if lacking else 0)
     if lacking and shutil.which("go") is None:
         raise SystemExit(f"Go is needed to build {', '.join(lacking)}; it is not on this machine's PATH")
-    folder().mkdir(parents=True, exist_ok=True)
+    folder(arguments.version).mkdir(parents=True, exist_ok=True)
     for name in lacking:
-        sys.stderr.write(f"building {name} {kubernetes_version()}\n")
-        build(name)
-    sys.stdout.write(f"{folder()}\n")
+        sys.stderr.write(f"building {name} {arguments.version}\n")
+        build(name, arguments.version)
+    sys.stdout.write(f"{folder(arguments.version)}\n")
 
 
 if __name__ == "__main__":
