@@ -25,7 +25,7 @@ def explain(
     import msgspec
 
     from skysail.api.errors import ConfigError
-    from skysail.scheduler.explain import compare, explain_scenario, load_scenarios, missing_plugins
+    from skysail.scheduler.explain import compare, explain_scenario, load_scenarios
 
     if output != "json":
         raise ConfigError(f"unknown output {output!r}; only json is known", path="--output")
@@ -33,8 +33,6 @@ def explain(
         raise ConfigError("give either a scenario file or a pod of a live cluster", path="--file, --pod")
     wanted = frozenset(name for name in only_plugins.split(",") if name) or None
     scenarios = load_scenarios(file) if file is not None else [_live(pod, kubeconfig, config)]
-    if missing := missing_plugins():
-        sys.stderr.write(f"skysail: plugins of the default profile that do not exist yet: {', '.join(missing)}\n")
     differing = 0
     for scenario in scenarios:
         decision = explain_scenario(scenario, wanted)

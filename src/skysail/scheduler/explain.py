@@ -35,13 +35,12 @@ from skysail.scheduler.scenario import (
     build_world,
     configured_extenders,
     load_scenarios,
-    missing_plugins,
     resolve_profiles,
 )
 from skysail.scheduler.scripted import ScriptedExtenders, comparable_requests, extender_name, in_recorded_order
 from skysail.scheduler.telling import told_pre_filter, told_preemption, told_status
 
-__all__ = ["compare", "explain_pod", "explain_scenario", "load_scenarios", "missing_plugins"]
+__all__ = ["compare", "explain_pod", "explain_scenario", "load_scenarios"]
 
 Decision = Raw
 
@@ -270,8 +269,6 @@ def only(decision: Decision, plugins: frozenset[str]) -> Decision:
 def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str] | None = None) -> list[str]:
     """What differs, one line each.
 
-    While DynamicResources is missing (or left out), its part of what PostFilter says is passed over.
-
     Args:
         expected: As recorded.
         decision: As decided.
@@ -279,10 +276,7 @@ def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str]
     """
     if only_plugins:
         expected, decision = only(expected, only_plugins), only(decision, only_plugins)
-    absent = _absent(only_plugins)
-    if "DynamicResources" in absent and expected.get("preemption", {}).get("code") == "Error":
-        expected, decision = _without_post_filter(expected), _without_post_filter(decision)
-    expected, decision = _comparable(expected, absent), _comparable(decision, absent)
+    expected, decision = _comparable(expected), _comparable(decision)
     return [
         f"{name}: expected {_shown(expected.get(name))}, got {_shown(decision.get(name))}"
         for name in sorted(expected.keys() | decision.keys())
@@ -290,27 +284,12 @@ def compare(expected: Decision, decision: Decision, only_plugins: frozenset[str]
     ]
 
 
-def _absent(only_plugins: frozenset[str] | None) -> frozenset[str]:
-    """The PostFilter plugins that are missing, or left out."""
-    missing = frozenset(missing_plugins())
-    left_out = _POST_FILTERS - only_plugins if only_plugins else frozenset[str]()
-    return _POST_FILTERS & (missing | left_out)
-
-
-_POST_FILTERS = frozenset({"DefaultPreemption", "DynamicResources"})
-
-
 def _shown(value: object) -> str:
     return "nothing" if value is None else msgspec.json.encode(value, order="sorted").decode()
 
 
-def _comparable(decision: Decision, absent: frozenset[str]) -> Decision:
+def _comparable(decision: Decision) -> Decision:
     kept = dict(decision)
-    if "DefaultPreemption" in absent:
-        kept.pop("preemption", None)
-        kept.pop("fit_error", None)
-    elif "DynamicResources" in absent and "preemption" in kept:
-        kept = _without_device_claims(kept)
     if "extender_requests" in kept:
         kept["extender_requests"] = comparable_requests(kept["extender_requests"])
     if "filter" in kept:
@@ -319,26 +298,6 @@ def _comparable(decision: Decision, absent: frozenset[str]) -> Decision:
         kept["also_failing"] = {
             name: sorted(map(_in_any_order, statuses), key=_shown) for name, statuses in kept["also_failing"].items()
         }
-    return kept
-
-
-def _without_post_filter(decision: Decision) -> Decision:
-    """A decision without PostFilter: it fails upstream when PreFilter did not come as far as DynamicResources."""
-    return {name: value for name, value in decision.items() if name not in ("preemption", "fit_error")}
-
-
-def _without_device_claims(decision: Decision) -> Decision:
-    """A decision as it would be without DynamicResources, whose PostFilter runs first and adds its own words."""
-    preemption = dict(decision["preemption"])
-    own = [reason for reason in preemption.pop("reasons", ()) if reason.startswith("preemption: ")]
-    preemption.pop("plugin", None)
-    kept = dict(decision)
-    if own:
-        kept["preemption"] = preemption | {"reasons": own}
-        kept["fit_error"] = f"{decision['fit_error_without_postfilter']} {', '.join(own)}"
-    elif preemption["code"] == "Error":
-        del kept["preemption"]
-        kept.pop("fit_error", None)
     return kept
 
 

@@ -252,9 +252,3 @@ def build_framework(profile: ResolvedProfile, world: World) -> Framework:
 
 def _make(factory: PluginFactory, name: str, profile: ResolvedProfile, world: World) -> Any:
     return factory(profile.args.get(name, NoArgs()), world)
-
-
-def missing_plugins() -> tuple[str, ...]:
-    """Plugins of the default profile that do not exist yet."""
-    names = resolve_profiles(None, feature_gates({}))[0].names
-    return tuple(name for name in names if name not in REGISTRY)
