@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 import msgspec
 
 from skysail.batch.cycle import run_once
+from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.model.job import TaskState
 from skysail.batch.model.resources import ANY
 from skysail.batch.model.specs import Figures, PodGroupSpec, QueueSpec
 from skysail.batch.registry import DEFAULT_ACTIONS, DEFAULT_PLUGINS, make_action, make_plugin
 from skysail.batch.session import Configuration
-from skysail.batch.world import SCHEDULER_NAME, World
+from skysail.batch.world import World
 from skysail.testing.builders import make_node, make_pod
 
 GPU = "nvidia.com/gpu"

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.batch.flavors import Flavors
+from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.ledger import Column, Ledger
 from skysail.batch.membership import read_membership
 from skysail.batch.model.claim import Claim
@@ -25,7 +26,6 @@ from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.framework.handle import Handle
 
-SCHEDULER_NAME: Final = "sky-scheduler"
 DEFAULT_QUEUE: Final = "default"
 ENDED_PHASES: Final = ("Succeeded", "Failed")
 COLUMNS: Final = {

@@ -23,10 +23,11 @@ from skysail.batch.carrying import Carrying
 from skysail.batch.engine import Cycle, Engine
 from skysail.batch.feeding import Feeding
 from skysail.batch.foreign.pods import MembershipReader
+from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.metrics import BatchCollector
 from skysail.batch.pod_plugins import PureHandle
 from skysail.batch.session import Configuration
-from skysail.batch.world import SCHEDULER_NAME, World
+from skysail.batch.world import World
 from skysail.batch.writing import StatusWriting
 from skysail.client.api_client import ApiClient
 from skysail.controller.leader_elector import LeaderElector

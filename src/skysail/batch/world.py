@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.resources import resource_amounts
-from skysail.batch.accounts import DEFAULT_QUEUE, ENDED_PHASES, SCHEDULER_NAME, VolumeReserver
+from skysail.batch.accounts import DEFAULT_QUEUE, ENDED_PHASES, VolumeReserver
 from skysail.batch.devices import share_of
 from skysail.batch.model.job import HELD, Job, Task, TaskState, lone_key, request_of
 from skysail.batch.model.outcome import Event, told
@@ -243,4 +243,4 @@ def _matters(node: Node) -> object:
     return node.metadata.labels, node.spec.taints, node.spec.unschedulable, node.status.allocatable
 
 
-__all__ = ["DEFAULT_QUEUE", "ENDED_PHASES", "SCHEDULER_NAME", "VolumeReserver", "World"]
+__all__ = ["DEFAULT_QUEUE", "ENDED_PHASES", "VolumeReserver", "World"]

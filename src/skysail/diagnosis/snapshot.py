@@ -11,8 +11,9 @@ from skysail.batch.controllers.owners import OwnerMembershipReader
 from skysail.batch.foreign.registry import RawKind, read_group, read_queues
 from skysail.batch.kinds import JobQueue, PodGroup, Queue, Quota
 from skysail.batch.kinds import reading as own
+from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.kinds.reading import Problem
-from skysail.batch.world import SCHEDULER_NAME, World
+from skysail.batch.world import World
 
 
 @dataclass(frozen=True)

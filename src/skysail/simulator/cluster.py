@@ -12,15 +12,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from random import Random
+from typing import TYPE_CHECKING
 
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.ports import Clock, Handler
 from skysail.apiserver.authentication import ADMIN
-from skysail.batch.config import default_configuration as default_batch_configuration
-from skysail.batch.controllers.process import BatchProcess, install
-from skysail.batch.foreign.definitions import foreign_definitions
-from skysail.batch.kinds import batch_definitions
 from skysail.client.api_client import ApiClient
 from skysail.client.inprocess import InProcessTransport
 from skysail.controller.manager import Manager, ManagerSettings
@@ -30,7 +27,11 @@ from skysail.scheduler.app import Scheduler
 from skysail.scheduler.config.resolve import ResolvedConfiguration, load_configuration
 from skysail.scheduler.framework.feature_gates import feature_gates
 from skysail.scheduler.profiles import extension_points, plugin_factories
+from skysail.simulator.batch_on_demand import BatchOnDemand
 from skysail.simulator.hollow import HollowNode, HollowNodes, HollowSettings
+
+if TYPE_CHECKING:
+    from skysail.batch.controllers.process import BatchProcess
 
 
 def default_configuration() -> ResolvedConfiguration:
@@ -48,8 +49,8 @@ class LocalCluster:
         rng: The only source of chance.
         hollow: How the hollow nodes behave.
         configuration: The scheduler's; kube-scheduler's defaults when None.
-        batch: Whether the batch engine runs, for pods whose scheduler's name is `sky-scheduler`; it shares the
-            scheduler's account of the cluster, so that no room is given twice.
+        batch: Whether the batch engine runs once it is needed, for pods whose scheduler's name is `sky-scheduler`; it
+            shares the scheduler's account of the cluster, so that no room is given twice.
         foreign_kinds: Whether the kinds of Kueue, Volcano and others that the batch engine reads are served, too.
     """
 
@@ -77,8 +78,7 @@ class LocalCluster:
             clock=clock,
             rng=rng,
         )
-        self._runs_batch, self._foreign_kinds = batch, foreign_kinds
-        self.batch: BatchProcess | None = None
+        self._batch = self._batch_on_demand(foreign_kinds) if batch else None
 
     def client_for(self, component: str) -> ApiClient:
         """A client of its own for one component, as its user agent says."""
@@ -98,21 +98,23 @@ class LocalCluster:
         manager.add(self.hollow_nodes)
         return manager
 
-    def _make_batch(self) -> BatchProcess:
-        return BatchProcess(
-            self.client_for("skysail-batch"),
-            default_batch_configuration(),
-            clock=self._clock,
-            rng=self._rng,
-            informers=self.informers,
-            cache=self.scheduler.cache,
-        )
+    def _batch_on_demand(self, foreign_kinds: bool) -> BatchOnDemand:
+        client = self.client_for("skysail-batch")
 
-    async def _run_batch(self) -> None:
-        """Have its kinds served, and on request those of other systems that it reads; then run it."""
-        await install(self.client, (*batch_definitions(), *(foreign_definitions() if self._foreign_kinds else ())))
-        self.batch = self._make_batch()
-        await self.batch.run()
+        def make() -> "BatchProcess":
+            from skysail.batch.config import default_configuration
+            from skysail.batch.controllers.process import BatchProcess
+
+            return BatchProcess(
+                client,
+                default_configuration(),
+                clock=self._clock,
+                rng=self._rng,
+                informers=self.informers,
+                cache=self.scheduler.cache,
+            )
+
+        return BatchOnDemand(client, self.informers, make, foreign_kinds=foreign_kinds)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["LocalCluster"]:
@@ -123,8 +125,8 @@ class LocalCluster:
                 group.create_task(self.scheduler.run(), name="scheduler"),
                 group.create_task(self.informers.run(), name="informers"),
             ]
-            if self._runs_batch:
-                tasks.append(group.create_task(self._run_batch(), name="batch"))
+            if self._batch is not None:
+                tasks.append(group.create_task(self._batch.run(), name="batch"))
             try:
                 yield self
             finally:

@@ -5,10 +5,11 @@ from prometheus_client import CollectorRegistry
 from skysail.api.core import Pod
 from skysail.api.kinds import DEPLOYMENTS, EVENTS, JOBS
 from skysail.batch.config import default_configuration
-from skysail.batch.controllers.process import BatchProcess, install
+from skysail.batch.controllers.process import BatchProcess
 from skysail.batch.foreign.definitions import foreign_definitions
 from skysail.batch.foreign.registry import CLUSTER_QUEUES, FLAVORS, LOCAL_QUEUES, VOLCANO_GROUPS, VOLCANO_QUEUES
 from skysail.batch.kinds import POD_GROUPS, QUEUES, batch_definitions
+from skysail.controller.customresources.installing import install
 from skysail.simulator.clock import run_virtual
 from skysail.testing.cluster import Cluster
 from skysail.testing.faults import Action

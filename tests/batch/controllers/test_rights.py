@@ -7,10 +7,11 @@ import yaml
 from skysail.api.kinds import JOBS, Kind
 from skysail.api.ports import User
 from skysail.batch.config import default_configuration
-from skysail.batch.controllers.process import BatchProcess, install
+from skysail.batch.controllers.process import BatchProcess
 from skysail.batch.foreign.definitions import foreign_definitions
 from skysail.batch.foreign.registry import VOLCANO_GROUPS
 from skysail.batch.kinds import POD_GROUPS, QUEUES, batch_definitions
+from skysail.controller.customresources.installing import install
 from skysail.controller.leader_elector import LeaderElector
 from skysail.controller.lease import LeaderElection
 from skysail.simulator.clock import run_virtual

@@ -10,10 +10,7 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry
 
-from skysail.api.errors import AlreadyExists
-from skysail.api.kinds import Kind
 from skysail.api.ports import Clock
-from skysail.api.raw import Raw
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.controllers.kueue_jobs import KueueJobController
 from skysail.batch.controllers.loop import GroupingController
@@ -29,10 +26,6 @@ from skysail.controller.manager import Manager, ManagerSettings
 from skysail.controller.recorder import CoreEventRecorder
 from skysail.informer.factory import InformerFactory
 from skysail.scheduler.cache.cluster_cache import ClusterCache
-
-DEFINITIONS: Kind[Raw] = Kind(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, dict, ("status",)
-)
 
 
 class _BatchManager(Manager):
@@ -150,25 +143,3 @@ class BatchProcess:
             finally:
                 for task in beside:
                     task.cancel()
-
-
-async def install(client: ApiClient, definitions: tuple[Raw, ...], timeout_seconds: float = 30.0) -> None:
-    """Make a server serve these kinds; those it has already are left as they are. Returns when it serves them.
-
-    Raises:
-        TimeoutError: It does not come to serve them in time.
-    """
-    for definition in definitions:
-        try:
-            await client.create(DEFINITIONS, definition)
-        except AlreadyExists:
-            continue
-    async with asyncio.timeout(timeout_seconds):
-        for definition in definitions:
-            while not _is_established(await client.get(DEFINITIONS, definition["metadata"]["name"])):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-
-
-def _is_established(definition: Raw) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

@@ -11,6 +11,8 @@ from skysail.controller.customresources import list_map
 
 GROUP: Final = "scheduling.skysail.io"
 VERSION: Final = "v1alpha1"
+SCHEDULER_NAME: Final = "sky-scheduler"
+"""The `spec.schedulerName` of pods that the batch engine places, where nobody says otherwise."""
 
 QUANTITY_PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
