@@ -1,17 +1,18 @@
 """The disruption controller's shell: finds a budget's pods and the sizes of their owners, and writes the answer.
 
-Source: pkg/controller/disruption/disruption.go, v1.36.
+Two sorts of keys are in its queue: budgets, and pods whose DisruptionTarget mark will be stale one day.
+
+Source: pkg/controller/disruption/disruption.go, v1.36. Differs: sizes that could not be asked for are asked for again;
+kube-controller-manager then waits for the next change.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from skysail.api.apps import Deployment, ReplicaSet, StatefulSet
 from skysail.api.cluster import ReplicationController
 from skysail.api.core import Pod, PodCondition, PodStatus
-from skysail.api.errors import ApiError, Conflict, NotFound
+from skysail.api.errors import ApiError, NotFound, Unreachable
 from skysail.api.kinds import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICASETS, Kind
 from skysail.api.meta import OwnerReference
 from skysail.api.policy import PodDisruptionBudget
@@ -32,6 +33,7 @@ from skysail.controllers.disruption.plan import (
     stale_disruption_seconds,
 )
 from skysail.controllers.pods import controller_of
+from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
 
 _OWNERS: dict[str, type[Any]] = {
@@ -45,6 +47,10 @@ _UNMANAGED = (
     "the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please "
     'set ".spec.minAvailable" field of the PDB to an integer value.'
 )
+
+
+_MARKED = "marked:"
+"""Under this prefix and the namespace stand keys of pods that bear a DisruptionTarget mark."""
 
 
 class _Uncountable(Exception):
@@ -67,13 +73,21 @@ class DisruptionController(BuiltinController):
         self.selectors = Selectors()
         for owner in _OWNERS.values():
             self.informer(owner)
+        self.informer(Pod).add_handler(Handlers(add=self._mark_seen, update=self._mark_changed), name=self.name)
         self._events = CoreEventRecorder(self.api, "controllermanager", clock=self.clock, rng=self.rng)
 
     async def run_beside(self) -> None:
-        """Write Events, and set stale DisruptionTarget marks of pods to False."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._events.run())
-            group.create_task(self._clear_stale_marks())
+        """Write Events."""
+        await self._events.run()
+
+    def _mark_changed(self, _: Pod, pod: Pod) -> None:
+        self._mark_seen(pod)
+
+    def _mark_seen(self, pod: Pod) -> None:
+        """Look at the pod again when its mark, if it bears one, will be stale."""
+        seconds = stale_disruption_seconds(pod, self.now())
+        if seconds is not None:
+            self.enqueue(Key(_MARKED + pod.namespace, pod.name), seconds)
 
     def _budget_of(self, pod: Pod) -> Iterable[Key]:
         """The first budget that selects the pod; more than one is a mistake that people are told of."""
@@ -89,7 +103,9 @@ class DisruptionController(BuiltinController):
         return [Key(budget.namespace, budget.name) for budget in found[:1]]
 
     async def reconcile(self, key: Key) -> Result | None:
-        """Work one budget's status out."""
+        """Work one budget's status out, or clear one pod's stale mark."""
+        if key.namespace.startswith(_MARKED):
+            return await self._clear_stale_mark(Key(key.namespace.removeprefix(_MARKED), key.name))
         budget = self.lister(PodDisruptionBudget).get(key)
         if budget is None:
             return None
@@ -106,6 +122,8 @@ class DisruptionController(BuiltinController):
             self._events.event(budget, "Warning", "CalculateExpectedPodCountFailed", words)
             failed = failed_status(budget, str(error), now.replace(microsecond=0))
             await self.write_status(POD_DISRUPTION_BUDGETS, budget, budget.status, failed, optimistic=True)
+            if isinstance(error.__cause__, ApiError | Unreachable):
+                raise error.__cause__ from None
             return None
         disrupted = disrupted_pods(budget, pods, now)
         for pod in disrupted.overdue:
@@ -155,32 +173,27 @@ class DisruptionController(BuiltinController):
             raise _Uncountable(f'no matches for kind "{reference.kind}" in version "{reference.api_version}"')
         try:
             scale = await self.api.get_scale(kind, reference.name, pod.namespace)
-        except NotFound as error:
-            raise _Uncountable(f"{kind.resource} does not implement the scale subresource") from error
-        except ApiError as error:
-            raise _Uncountable(error.status.message) from error
+        except NotFound:
+            raise _Uncountable(f"{kind.resource} does not implement the scale subresource") from None
+        except (ApiError, Unreachable) as error:
+            raise _Uncountable(error.status.message if isinstance(error, ApiError) else str(error)) from error
         if scale.uid != reference.uid:
             raise _Uncountable(f'found no controllers for pod "{pod.name}"')
         return scale.uid, scale.spec.replicas
 
-    async def _clear_stale_marks(self) -> None:
-        while True:
-            now = self.now()
-            for pod in self.lister(Pod).list():
-                if stale_disruption_seconds(pod, now) == 0.0:
-                    await self._clear_mark(pod, now.replace(microsecond=0))
-            await asyncio.sleep(30.0)
-
-    async def _clear_mark(self, pod: Pod, now: datetime) -> None:
-        cleared = PodCondition(type=DISRUPTION_TARGET, status="False", last_transition_time=now)
+    async def _clear_stale_mark(self, key: Key) -> Result | None:
+        """Set a mark to False when its time has come; it is looked at again if it has not."""
+        pod, now = self.lister(Pod).get(key), self.now()
+        seconds = stale_disruption_seconds(pod, now) if pod is not None else None
+        if pod is None or seconds is None:
+            return None
+        if seconds > 0:
+            return Result(seconds)
+        cleared = PodCondition(type=DISRUPTION_TARGET, status="False", last_transition_time=now.replace(microsecond=0))
         others = tuple(item for item in pod.status.conditions if item.type != DISRUPTION_TARGET)
-        try:
-            await self.write_status(
-                PODS, pod, PodStatus(conditions=pod.status.conditions), PodStatus(conditions=(*others, cleared)),
-                optimistic=True,
-            )  # fmt: skip
-        except (Conflict, NotFound):
-            return
+        old, new = PodStatus(conditions=pod.status.conditions), PodStatus(conditions=(*others, cleared))
+        await self.write_status(PODS, pod, old, new, optimistic=True)
+        return None
 
 
 def _replicas(owner: Any) -> int:

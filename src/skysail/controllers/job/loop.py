@@ -202,6 +202,8 @@ class JobController(BuiltinController):
         outcome, error = await self._carry_out(view, plan)
         self._plan_next(job, plan)
         if holds_report(plan, outcome):
+            if error is not None:
+                raise error
             return
         conclusion = conclude(view, plan, outcome, expectations_met=may_act)
         if conclusion.event is not None:

@@ -229,8 +229,12 @@ class NodeLifecycleController(BuiltinController):
         await self.write_status(NODES, node, old, new, optimistic=True)
 
     async def _mark_pods_unready(self, pods: Iterable[Pod]) -> None:
-        """Nobody knows how the pods of a silent node are: they no longer count as ready."""
-        now = self.written_now()
+        """Nobody knows how the pods of a silent node are: they no longer count as ready.
+
+        Raises:
+            ApiError: What one of them failed with; all were tried.
+        """
+        now, failed = self.written_now(), None
         for pod in pods:
             ready = pod_condition(pod, "Ready")
             if ready is None or ready.status == "False":
@@ -240,8 +244,13 @@ class NodeLifecycleController(BuiltinController):
                 unready if item.type == "Ready" else item for item in pod.status.conditions
             )
             old, new = PodStatus(conditions=pod.status.conditions), PodStatus(conditions=changed)
-            if await self.write_status(PODS, pod, old, new, optimistic=True):
-                self._events.event(pod, "Warning", "NodeNotReady", "Node is not ready")
+            try:
+                if await self.write_status(PODS, pod, old, new, optimistic=True):
+                    self._events.event(pod, "Warning", "NodeNotReady", "Node is not ready")
+            except (ApiError, Unreachable) as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     # Marks
 

@@ -78,6 +78,8 @@ class PodGCController(BuiltinController):
                     await self.api.get(NODES, name)
                 except NotFound:
                     gone.add(name)
+                except (ApiError, Unreachable):
+                    continue
         return gone
 
     async def _remove(self, pods: Iterable[Pod], reason: Reason) -> None:

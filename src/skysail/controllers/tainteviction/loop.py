@@ -4,7 +4,8 @@ Source: pkg/controller/tainteviction/taint_eviction.go, v1.36.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from skysail.api.core import Pod, PodCondition, PodStatus
 from skysail.api.errors import NotFound
@@ -21,10 +22,17 @@ from skysail.informer.keys import Key
 
 @dataclass(frozen=True, slots=True)
 class _Timer:
-    """A pod's eviction to come; both times are on the monotonic clock."""
+    """A pod's eviction to come.
+
+    Attributes:
+        since: On the monotonic clock: since when it is to come.
+        due: And when.
+        is_told: Whether people know that it is due; from then on it is tried until it is done.
+    """
 
     since: float
     due: float
+    is_told: bool = False
 
 
 class TaintEvictionController(BuiltinController):
@@ -73,7 +81,12 @@ class TaintEvictionController(BuiltinController):
             self._pod_seen(new)
 
     def _pod_gone(self, pod: Pod) -> None:
-        self._cancel(Key(pod.namespace, pod.name))
+        key = Key(pod.namespace, pod.name)
+        timer = self._timers.get(key)
+        if timer is not None and timer.is_told:
+            del self._timers[key]
+        else:
+            self._cancel(key)
 
     def _weigh(self, pod: Pod, taints: Sequence[Taint]) -> None:
         """Set, keep or cancel the pod's timer."""
@@ -83,6 +96,8 @@ class TaintEvictionController(BuiltinController):
             self._cancel(key)
             return
         since, current = now, self._timers.get(key)
+        if current is not None and current.is_told:
+            return
         if delay > 0 and current is not None:
             if current.since + delay < now + delay:
                 return
@@ -109,13 +124,14 @@ class TaintEvictionController(BuiltinController):
         left = timer.due - self.clock.monotonic()
         if left > 0:
             return Result(left)
-        self._timers[key] = None
-        words = f"Marking for deletion Pod {key}"
-        self.recorder.event(_reference(key), "Normal", "TaintManagerEviction", words)
-        try:
+        if not timer.is_told:
+            words = f"Marking for deletion Pod {key}"
+            self.recorder.event(_reference(key), "Normal", "TaintManagerEviction", words)
+        working = self._timers[key] = replace(timer, is_told=True)
+        with suppress(NotFound):
             await self._evict(key)
-        except NotFound:
-            return None
+        if self._timers.get(key) is working:
+            self._timers[key] = None
         return None
 
     async def _evict(self, key: Key) -> None:
