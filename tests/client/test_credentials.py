@@ -8,11 +8,16 @@ import pytest
 
 from skysail.api.errors import ConfigError, Unreachable
 from skysail.client import execplugin
-from skysail.client.credentials import FileToken, Renewed
+from skysail.client.credentials import FileCredentials, Renewed
 from skysail.client.execplugin import ExecPlugin
+from skysail.client.rotation import Rotated, token_in
 from skysail.simulator.clock import WallClock
 
 V1, V1BETA1 = execplugin.API_VERSIONS
+
+
+def token_file(path, fallback=None):
+    return FileCredentials(Rotated(lambda: token_in(path, "conf"), fallback))
 
 
 class StoppedClock:
@@ -31,7 +36,7 @@ class StoppedClock:
 async def test_a_token_file_is_read_again_every_minute(tmp_path):
     file, clock = tmp_path / "token", StoppedClock()
     file.write_text("one\n")
-    source = FileToken(file)
+    source = token_file(file)
     first = await source.current(clock)
     file.write_text("two")
     clock.seconds += 59
@@ -43,7 +48,7 @@ async def test_a_token_file_is_read_again_every_minute(tmp_path):
 async def test_an_unchanged_token_stays_the_same_credential(tmp_path):
     file, clock = tmp_path / "token", StoppedClock()
     file.write_text("one")
-    source = FileToken(file)
+    source = token_file(file)
     first = await source.current(clock)
     assert await source.current(clock, rejected=first) is first
 
@@ -51,23 +56,34 @@ async def test_an_unchanged_token_stays_the_same_credential(tmp_path):
 async def test_a_token_file_that_vanishes_for_a_moment_is_survived(tmp_path, caplog):
     file, clock = tmp_path / "token", StoppedClock()
     file.write_text("one")
-    source = FileToken(file)
+    source = token_file(file)
     first = await source.current(clock)
     file.unlink()
     clock.seconds += 60
     with caplog.at_level(logging.WARNING):
         assert await source.current(clock) is first
-    assert "keeping the old token" in caplog.text
+    assert "keeping what it held" in caplog.text
+
+
+async def test_a_token_file_that_is_empty_for_a_moment_is_survived(tmp_path):
+    file, clock = tmp_path / "token", StoppedClock()
+    file.write_text("one")
+    source = token_file(file)
+    first = await source.current(clock)
+    file.write_text("")
+    clock.seconds += 60
+    assert await source.current(clock) is first
+    assert await source.current(clock, rejected=first) is first
 
 
 async def test_a_token_file_that_never_was_is_an_error_unless_there_is_a_fallback(tmp_path):
     clock, missing = StoppedClock(), tmp_path / "missing"
     with pytest.raises(ConfigError, match=r"^conf: the token file .*missing cannot be read"):
-        await FileToken(missing, source="conf").current(clock)
-    assert (await FileToken(missing, fallback="spare").current(clock)).authorization == "Bearer spare"
+        await token_file(missing).current(clock)
+    assert (await token_file(missing, "spare").current(clock)).authorization == "Bearer spare"
     missing.write_text("\n")
     with pytest.raises(ConfigError, match="is empty"):
-        await FileToken(missing).current(clock)
+        await token_file(missing).current(clock)
 
 
 @pytest.fixture

@@ -18,13 +18,14 @@ from skysail.client.config import ServerConfig
 from skysail.client.credentials import (
     ClientCertificate,
     Credential,
-    FileToken,
+    FileCredentials,
     MadeCredential,
     Renewed,
     StaticCredentials,
     bearer,
 )
 from skysail.client.http import HttpTransport, Lane, lane_of
+from skysail.client.rotation import Rotated, token_in
 from skysail.simulator.clock import WallClock
 
 NOW = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -182,6 +183,10 @@ async def test_a_refused_connection_is_unreachable():
         await ask("http://127.0.0.1:1")
 
 
+def token_file(path):
+    return FileCredentials(Rotated(lambda: token_in(path, "conf")))
+
+
 def only(token):
     """A server that accepts one token."""
     seen = []
@@ -198,7 +203,7 @@ async def test_a_rotated_token_file_is_read_again_after_a_401(tmp_path):
     file, accepted = tmp_path / "token", ["old"]
     file.write_text("old\n")
     check, seen = only(accepted)
-    async with listening(check) as url, connected(url, credentials=FileToken(file)) as transport:
+    async with listening(check) as url, connected(url, credentials=token_file(file)) as transport:
         assert (await transport.request(Request("GET", "/"))).status == 200
         file.write_text("new")
         accepted[0] = "new"
@@ -213,7 +218,7 @@ async def test_a_watch_renews_its_token_too(tmp_path):
     file, accepted = tmp_path / "token", ["new"]
     file.write_text("old")
     check, seen = only(accepted)
-    async with listening(check) as url, connected(url, credentials=FileToken(file)) as transport:
+    async with listening(check) as url, connected(url, credentials=token_file(file)) as transport:
         with pytest.raises(Unauthorized, match="who"):
             await anext(transport.stream(Request("GET", "/")))
         file.write_text("new")

@@ -8,7 +8,8 @@ who we are (`kubeconfig`, `incluster`, `credentials`). What never may: caching, 
 Third-party exceptions are translated here, once: whoever calls sees `ApiError` (the server said no), `Unreachable` (no
 answer) or `ConfigError` (what the user wrote cannot be used).
 
-Read in this order: `api_client`, `calls`, `retry`, `codec`, `inprocess`, `http`, `config`, `kubeconfig`, `credentials`.
+Read in this order: `api_client`, `calls`, `retry`, `codec`, `inprocess`, `http`, `config`, `kubeconfig`, `credentials`,
+`rotation`.
 
     transport = HttpTransport(kubeconfig.load(), clock=clock)
     client = ApiClient(transport, user_agent="my-controller", clock=clock, rng=rng)

@@ -1,4 +1,4 @@
-"""Who we are to a server: a fixed token or certificate, a token in a file that somebody rotates, or a plugin.
+"""Who we are to a server: a fixed token or certificate, one in files that somebody rotates, or a plugin.
 
 A transport asks for the current credential before every request, and once more, naming the one the server rejected,
 after a 401. Many requests may be rejected at once; only the first of them makes a new credential.
@@ -6,18 +6,17 @@ after a 401. Many requests may be rejected at once; only the first of them makes
 
 import asyncio
 import base64
-import logging
+import os
+import ssl
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from skysail.api.errors import ConfigError
 from skysail.api.ports import Clock
+from skysail.client.rotation import Rotated
 
-_log = logging.getLogger(__name__)
-
-TOKEN_FILE_SECONDS = 60.0
-"""How long a token from a file is used before the file is read again."""
 EXPIRY_LEEWAY_SECONDS = 10.0
 """How long before its expiry a credential is no longer used."""
 
@@ -28,6 +27,34 @@ class ClientCertificate:
 
     certificate: bytes
     key: bytes
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Let a TLS context show it. The ssl module reads key pairs from files only: a private one, for a moment.
+
+        Raises:
+            ssl.SSLError: These are no PEM certificate and its key.
+        """
+        handle, name = tempfile.mkstemp(suffix=".pem")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(self.certificate.rstrip() + b"\n" + self.key)
+            context.load_cert_chain(name)
+        finally:
+            os.unlink(name)
+
+
+def certificate_in(certificate: Path, key: Path, source: str) -> ClientCertificate:
+    """The certificate and the key in two files.
+
+    Raises:
+        ConfigError: One cannot be read, or they do not belong together, as between the writing of the two.
+    """
+    try:
+        found = ClientCertificate(certificate.read_bytes(), key.read_bytes())
+        found.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"no certificate {certificate} with its key {key}: {error}", file=source) from error
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,47 +115,37 @@ class StaticCredentials:
         return self._credential
 
 
-class FileToken:
-    """A token in a file: read again every minute, and at once when the server rejects it.
+class FileCredentials:
+    """A token, a certificate, or both, that lie in files: read again every minute, and when the server refuses them.
 
     Args:
-        path: The file.
-        fallback: The token to use until the file can be read.
+        token: The token, or the file that holds it; empty for none.
         certificate: For the TLS handshake.
-        source: The configuration that names the file, for messages.
+        authorization: What to show when there is no token.
     """
 
     def __init__(
-        self, path: Path, *, fallback: str = "", certificate: ClientCertificate | None = None, source: str = ""
+        self,
+        token: Rotated[str] | None = None,
+        *,
+        certificate: Rotated[ClientCertificate] | ClientCertificate | None = None,
+        authorization: str = "",
     ) -> None:
-        self._path, self._fallback, self._certificate, self._source = path, fallback, certificate, source
+        self._token, self._certificate, self._authorization = token, certificate, authorization
         self._credential: Credential | None = None
-        self._read_at = 0.0
 
     async def current(self, clock: Clock, rejected: Credential | None = None) -> Credential:
         """See `Credentials.current`."""
         known = self._credential
-        stale = clock.monotonic() - self._read_at >= TOKEN_FILE_SECONDS
-        if known is None or stale or rejected is known:
-            self._credential = known = self._read(known)
-            self._read_at = clock.monotonic()
+        again = rejected is not None and rejected is known
+        certificate = self._certificate
+        if isinstance(certificate, Rotated):
+            certificate = certificate.current(clock, again=again)
+        token = self._token.current(clock, again=again) if self._token is not None else ""
+        authorization = bearer(token) or self._authorization
+        if known is None or known.authorization != authorization or known.certificate is not certificate:
+            self._credential = known = Credential(authorization, certificate, renewable=True)
         return known
-
-    def _read(self, known: Credential | None) -> Credential:
-        try:
-            token = self._path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            if known is not None:
-                _log.warning("token file cannot be read, keeping the old token", extra={"path": str(self._path)})
-                return known
-            if self._fallback:
-                return Credential(bearer(self._fallback), self._certificate, renewable=True)
-            raise ConfigError(f"the token file {self._path} cannot be read: {error}", file=self._source) from error
-        if not token:
-            raise ConfigError(f"the token file {self._path} is empty", file=self._source)
-        if known is not None and known.authorization == bearer(token):
-            return known
-        return Credential(bearer(token), self._certificate, renewable=True)
 
 
 class Renewed:

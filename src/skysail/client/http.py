@@ -7,10 +7,9 @@ aiohttp's exceptions end here: callers see `Unreachable` and `ApiError` only.
 """
 
 import asyncio
-import os
 import re
+import socket
 import ssl
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from enum import Enum
@@ -26,12 +25,30 @@ from skysail.client.config import ServerConfig
 from skysail.client.credentials import ClientCertificate, Credential
 from skysail.client.deadlines import DEFAULT_TIMEOUT_SECONDS
 from skysail.client.lines import split_lines
+from skysail.client.rotation import Rotated, authorities_in
 
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _EVENTS = re.compile(r"/(?:api/v1|apis/events\.k8s\.io/[^/]+)(?:/namespaces/[^/]+)?/events(?:/|$)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.~/:@!$&'()*+,;=-]+")
 _PREPARED = 64
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 45_000}
+"""TCP options: seconds of silence before it asks, seconds between asking, how often; milliseconds without an answer."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that notices within 45 s that its other end is gone, where the system can be told so.
+
+    Without it a connection whose peer vanished without a word looks like a quiet one for minutes. Go's HTTP/2 asks the
+    other end after 30 s of silence and gives up 15 s later; HTTP/1.1 leaves the asking to TCP.
+    """
+    family, kind, protocol, *_ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
 
 
 class Lane(Enum):
@@ -74,6 +91,8 @@ class HttpTransport:
         self._scheme, self._authority, self._root = base.scheme, base.raw_authority, base.raw_path.rstrip("/")
         self._encrypted = split.scheme == "https"
         self._certificate: ClientCertificate | None = None
+        self._authorities = _authorities(config)
+        self._trusted, self._distrust = config.ca_data, False
         self._tls = self._tls_for(None)
         self._lanes: dict[Lane, aiohttp.ClientSession] = {}
         self._closed = False
@@ -163,17 +182,33 @@ class HttpTransport:
             raise self._unreachable(request, error) from error
 
     async def _send(self, request: Request, lane: Lane, credential: Credential) -> aiohttp.ClientResponse:
+        self._look_at_authorities()
         session = self._lanes.get(lane)
         if session is None or self._closed or credential.certificate is not self._certificate:
             session = await self._session(lane, credential)
-        return await session.request(
-            request.method,
-            self._url(request),
-            headers=self._headers_of(request, credential),
-            data=request.body or None,
-            allow_redirects=False,
-            server_hostname=self._config.tls_server_name or None,
-        )
+        try:
+            return await session.request(
+                request.method,
+                self._url(request),
+                headers=self._headers_of(request, credential),
+                data=request.body or None,
+                allow_redirects=False,
+                server_hostname=self._config.tls_server_name or None,
+                ssl=self._tls,
+            )
+        except aiohttp.ClientConnectorCertificateError:
+            self._distrust = True
+            raise
+
+    def _look_at_authorities(self) -> None:
+        """Trust whom the file names by now; open connections stay, new ones are made anew."""
+        if self._authorities is None:
+            return
+        trusted = self._authorities.current(self._clock, again=self._distrust)
+        self._distrust = False
+        if trusted is not self._trusted:
+            self._trusted = trusted
+            self._tls = self._tls_for(self._certificate)
 
     def _headers_of(self, request: Request, credential: Credential) -> CIMultiDict[str]:
         """The request's headers and ours, made once for each mapping that callers use again and again."""
@@ -205,7 +240,7 @@ class HttpTransport:
             self._tls, self._certificate = self._tls_for(credential.certificate), credential.certificate
         session = self._lanes.get(lane)
         if session is None:
-            connector = aiohttp.TCPConnector(ssl=self._tls, limit=lane.value)
+            connector = aiohttp.TCPConnector(limit=lane.value, socket_factory=open_socket)
             session = self._lanes[lane] = aiohttp.ClientSession(
                 connector=connector,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=DEFAULT_TIMEOUT_SECONDS),
@@ -229,7 +264,7 @@ class HttpTransport:
             return True
         config = self._config
         try:
-            context = ssl.create_default_context(cadata=config.ca_data.decode() if config.ca_data else None)
+            context = ssl.create_default_context(cadata=self._trusted.decode() if self._trusted else None)
         except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
             raise ConfigError(
                 f"no PEM certificates: {error}", file=config.source, path="certificate-authority"
@@ -238,7 +273,7 @@ class HttpTransport:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if certificate is not None:
             try:
-                _load_certificate(context, certificate)
+                certificate.load_into(context)
             except (ssl.SSLError, ValueError) as error:
                 message = f"no PEM certificate with its key: {error}"
                 raise ConfigError(message, file=config.source, path="client-certificate") from error
@@ -249,12 +284,9 @@ class HttpTransport:
         return Unreachable(f"{request.method} {self._base}{request.path}: {text}")
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    """The ssl module reads key pairs from files only: a private one, for a moment."""
-    handle, name = tempfile.mkstemp(suffix=".pem")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(certificate.certificate.rstrip() + b"\n" + certificate.key)
-        context.load_cert_chain(name)
-    finally:
-        os.unlink(name)
+def _authorities(config: ServerConfig) -> Rotated[bytes] | None:
+    """Whom to trust, as far as that stands in a file."""
+    file = config.ca_file
+    if file is None:
+        return None
+    return Rotated(lambda: authorities_in(file, config.source), config.ca_data)

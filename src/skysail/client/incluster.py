@@ -1,4 +1,4 @@
-"""The server a pod runs under: the service account's token, re-read as the kubelet rotates it."""
+"""The server a pod runs under: the service account's token and authority, re-read as they are rotated."""
 
 import os
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from skysail.api.errors import ConfigError
 from skysail.client.config import ServerConfig
-from skysail.client.credentials import FileToken
+from skysail.client.credentials import FileCredentials
+from skysail.client.rotation import Rotated, token_in
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts the token, the certificate and the namespace."""
@@ -27,12 +28,14 @@ def load(environ: Mapping[str, str] = os.environ, directory: Path = SERVICE_ACCO
     if not host or not port:
         raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
     host = f"[{host}]" if ":" in host else host
+    source = str(directory)
     return ServerConfig(
         server=f"https://{host}:{port}",
         ca_data=_read(directory / "ca.crt"),
-        credentials=FileToken(directory / "token", source=str(directory)),
+        ca_file=directory / "ca.crt",
+        credentials=FileCredentials(Rotated(lambda: token_in(directory / "token", source))),
         namespace=_read(directory / "namespace").decode().strip() or "default",
-        source=str(directory),
+        source=source,
     )
 
 

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import quote
@@ -25,14 +26,16 @@ from skysail.client.config import ServerConfig
 from skysail.client.credentials import (
     ClientCertificate,
     Credentials,
-    FileToken,
+    FileCredentials,
     Renewed,
     StaticCredentials,
     basic,
     bearer,
+    certificate_in,
 )
 from skysail.client.execplugin import API_VERSIONS, INTERACTIVE_MODES, ExecPlugin
 from skysail.client.kubeconfig_file import Cluster, Context, Exec, Kubeconfig, User
+from skysail.client.rotation import Rotated, token_in
 
 T = TypeVar("T")
 
@@ -166,6 +169,7 @@ def _server_config(
     return ServerConfig(
         server=where.server if "://" in where.server else f"{'https' if ca else 'http'}://{where.server}",
         ca_data=ca,
+        ca_file=_rotating(cluster, where.certificate_authority, where.certificate_authority_data),
         insecure=where.insecure_skip_tls_verify,
         tls_server_name=where.tls_server_name,
         credentials=_credentials(user, cluster, ca, environ) if user else StaticCredentials(),
@@ -179,17 +183,23 @@ def _credentials(user: _Entry[User], cluster: _Entry[Cluster], ca: bytes, enviro
     who = user.value
     if who.auth_provider is not None:
         raise user.wrong("auth providers were removed from Kubernetes; use `exec`", "auth-provider")
+    source = str(user.file)
     certificate = _certificate(user)
+    token = None
     if who.token_file:
         path = user.file.parent / who.token_file
-        return FileToken(path, fallback=who.token, certificate=certificate, source=str(user.file))
-    if who.token:
-        return StaticCredentials(bearer(who.token), certificate)
-    if who.username:
-        return StaticCredentials(basic(who.username, who.password), certificate)
-    if who.exec is not None and certificate is None:
+        token = Rotated(lambda: token_in(path, source), who.token or None)
+    authorization = bearer(who.token) or (basic(who.username, who.password) if who.username else "")
+    files = (_rotating(user, who.client_certificate, who.client_certificate_data),
+             _rotating(user, who.client_key, who.client_key_data))  # fmt: skip
+    if files[0] is not None and files[1] is not None:
+        shown = Rotated(partial(certificate_in, files[0], files[1], source), certificate)
+        return FileCredentials(token, certificate=shown, authorization=authorization)
+    if token is not None:
+        return FileCredentials(token, certificate=certificate)
+    if who.exec is not None and not authorization and certificate is None:
         return Renewed(_plugin(user, who.exec, cluster.value, ca, environ))
-    return StaticCredentials(certificate=certificate)
+    return StaticCredentials(authorization, certificate)
 
 
 def _certificate(user: _Entry[User]) -> ClientCertificate | None:
@@ -215,6 +225,11 @@ def _pem(entry: "_Entry[Cluster] | _Entry[User]", field: str, path: str, data: s
         return (entry.file.parent / path).read_bytes()
     except OSError as error:
         raise entry.wrong(f"{path!r} cannot be read: {error.strerror}", field) from error
+
+
+def _rotating(entry: "_Entry[Cluster] | _Entry[User]", path: str, data: str) -> Path | None:
+    """The file that a field names, when it is the file that counts: somebody may replace it while we run."""
+    return entry.file.parent / path if path and not data else None
 
 
 def _plugin(user: _Entry[User], spec: Exec, cluster: Cluster, ca: bytes, environ: Mapping[str, str]) -> ExecPlugin:
