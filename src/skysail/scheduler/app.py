@@ -11,36 +11,35 @@ ends it in order: no more decisions, bindings under way end, the lease is given 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, ConfigError, NotFound, Unreachable
-from skysail.api.kinds import NODES, POD_GROUPS
+from skysail.api.errors import ConfigError
+from skysail.api.kinds import POD_GROUPS
 from skysail.api.ports import Clock
 from skysail.client.api_client import ApiClient
 from skysail.controller.leader_elector import LeaderElector
-from skysail.controller.recorder import CoreEventRecorder, EventRecorder, NoRecorder, SeriesEventRecorder
 from skysail.informer.factory import InformerFactory
 from skysail.informer.keys import Key
 from skysail.scheduler.attempts import AttemptRing
-from skysail.scheduler.binder import BoundedBinder, DryBinder
+from skysail.scheduler.binder import BoundedBinder, DryBinder, look_again
 from skysail.scheduler.binding import BindingPlugins, BindingRunner
-from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
+from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.resolve import ResolvedConfiguration
 from skysail.scheduler.consistency import Differences, compare
-from skysail.scheduler.cycle import CycleProfile, SchedulingCycle
+from skysail.scheduler.cycle import SchedulingCycle
 from skysail.scheduler.deciding import ProfileDecider, Rotation
+from skysail.scheduler.decision_loop import DecisionLoop, kept_up
 from skysail.scheduler.extenders.talking import ExtenderTalk, TransportMaker
-from skysail.scheduler.failure import Failure, FailureHandler
+from skysail.scheduler.failure import FailureHandler
+from skysail.scheduler.flight import CycleProfile
 from skysail.scheduler.framework.events import ClusterEvent
 from skysail.scheduler.framework.plugin import Plugin, RunsBeside
-from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
-from skysail.scheduler.framework.status import Status
 from skysail.scheduler.group_cycle import GroupCycle
 from skysail.scheduler.handlers import ClusterEventHandlers
 from skysail.scheduler.instruments import Instruments
@@ -50,6 +49,7 @@ from skysail.scheduler.preemption.default_preemption import DefaultPreemption
 from skysail.scheduler.preemption.evictor import Evictor, Surroundings
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
+from skysail.scheduler.recorders import Recorders
 from skysail.scheduler.registry import REGISTRY
 from skysail.scheduler.status_writer import StatusWriter, Verdict
 from skysail.scheduler.timers import FlushTimers
@@ -58,9 +58,7 @@ from skysail.scheduler.watching import ClusterWatch, wanted_events
 
 _log = logging.getLogger(__name__)
 
-_MAX_UNWRITTEN_BINDS: Final = 2_000
 _DRAIN_SECONDS: Final = 8.0
-_EVENTS_GROUP_PATH: Final = "/apis/events.k8s.io/v1"
 
 
 @dataclass(frozen=True)
@@ -146,10 +144,11 @@ class Scheduler:
         for gang in self._gangs:
             gang.groups = self._groups or gang.groups
         self._handle = handle
-        self._ready, self._stopping, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._timers = FlushTimers(self._now)
         self.queue = self._make_queue()
-        handle.attach(self.queue.nominator, self._activate, self._current, self._recorder_for)
-        self._recorders: dict[str, EventRecorder] = {name: NoRecorder() for name in self.profiles}
+        self._loop = DecisionLoop(self.queue, self._binder, self.waiting, self._talk, self._now)
+        self._recorders = Recorders(self.profiles)
+        handle.attach(self.queue.nominator, self._activate, self._current, self._recorders.of_pod)
         self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
         self.handlers = ClusterEventHandlers(
             self.cache, self.queue, profiles=frozenset(self.profiles), now=self._now,
@@ -157,7 +156,7 @@ class Scheduler:
         )  # fmt: skip
         self.watch = ClusterWatch(client, self._informers, self.handlers, alone=self._alone)
         self._failures = FailureHandler(
-            self.queue, current=self._current, recorder=self._recorders.__getitem__, writer=self._writer,
+            self.queue, current=self._current, recorder=self._recorders.of_profile, writer=self._writer,
             metrics=self.metrics, now=self._now,
         )  # fmt: skip
         self._evictor = None if options.dry_run else self._make_evictor()
@@ -191,12 +190,10 @@ class Scheduler:
                     following.cancel()
                 if self._talk is not None:
                     talking.cancel()
-                self._stopped.set()
 
     def stop(self) -> None:
         """Ask it to end in order: no more decisions; bindings under way are finished; `run` returns."""
-        self._stopping.set()
-        self._ready.set()
+        self._loop.stop()
 
     def compare_caches(self) -> Differences:
         """Where the cache and the queue disagree with the informers."""
@@ -241,7 +238,7 @@ class Scheduler:
     async def _lead_when_elected(self, elector: LeaderElector) -> None:
         async with asyncio.TaskGroup() as group:
             leading = group.create_task(elector.run(self._lead), name="scheduler election")
-            stopping = group.create_task(self._stopping.wait())
+            stopping = group.create_task(self._loop.stopping.wait())
             await asyncio.wait((leading, stopping), return_when=asyncio.FIRST_COMPLETED)
             if not elector.is_leader and not leading.done():
                 leading.cancel()
@@ -251,67 +248,43 @@ class Scheduler:
     async def _lead(self) -> None:
         if not self.is_synced:
             await self._sync()
-        recorders = await self._make_recorders()
+        if not self.options.dry_run:
+            await self._recorders.open(self._client, self._clock, self._rng)
         cycle = self._make_cycle()
-        async with asyncio.TaskGroup() as helpers:
-            tasks = [helpers.create_task(recorder.run()) for recorder in recorders]
-            if self._writer is not None:
-                tasks.append(helpers.create_task(self._writer.run(), name="scheduler conditions"))
-            if self._evictor is not None:
-                tasks.append(helpers.create_task(self._evictor.run(), name="scheduler evictions"))
-            tasks += [
-                helpers.create_task(plugin.run_beside(), name=f"scheduler {plugin.name}")
-                for profile in self.profiles.values()
-                for plugin in profile.framework.plugins.values()
-                if isinstance(plugin, RunsBeside)
-            ]
-            tasks.append(helpers.create_task(self._timers.run(), name="scheduler timers"))
-            if self.options.assume_ttl_seconds:
-                tasks.append(helpers.create_task(self._sweep(), name="scheduler sweep"))
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(kept_up(name, run), name=f"scheduler {name}") for name, run in self._helpers()]
             try:
-                await self._schedule(cycle)
-                await self._drain(recorders)
+                await self._loop.run(cycle)
+                await self._drain()
             finally:
-                for task in tasks:
+                for task in beside:
                     task.cancel()
 
-    async def _schedule(self, cycle: SchedulingCycle) -> None:
-        async with asyncio.TaskGroup() as bindings:
-            while not self._stopping.is_set():
-                info = self.queue.pop(self._now()) if self._binder.pending < _MAX_UNWRITTEN_BINDS else None
-                if info is not None:
-                    await self._schedule_one(cycle, info, bindings)
-                    await asyncio.sleep(0)
-                elif self.queue.has_ready:
-                    await self._binder.wait_below(_MAX_UNWRITTEN_BINDS)
-                else:
-                    self._ready.clear()
-                    await self._ready.wait()
-            for waiting in self.waiting:
-                waiting.abandon()
+    def _helpers(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        """What goes on beside the decisions, by name."""
+        for recorder in self._recorders.writing:
+            yield "events", recorder.run
+        if self._writer is not None:
+            yield "conditions", self._writer.run
+        if self._evictor is not None:
+            yield "evictions", self._evictor.run
+        yield "timers", self._timers.run
+        if self.options.assume_ttl_seconds:
+            yield "sweep", self._sweep
+        for profile in self.profiles.values():
+            for plugin in profile.framework.plugins.values():
+                if isinstance(plugin, RunsBeside):
+                    yield plugin.name, plugin.run_beside
 
-    async def _schedule_one(self, cycle: SchedulingCycle, info: QueuedPodInfo, bindings: asyncio.TaskGroup) -> None:
-        """One attempt; a bug in it costs this attempt, not the scheduler."""
-        start = self._now()
-        try:
-            if self._talk is None:
-                cycle.schedule_one(info, bindings)
-            else:
-                await self._talk.hold(cycle.schedule_one_asking(info, bindings))
-        except Exception as error:  # noqa: BLE001 - the one supervisor: a bug must not end the scheduler
-            _log.exception("attempt ended in a bug", extra={"pod": info.pod.key})
-            failure = Failure(Status.error(f"{type(error).__name__}: {error}"))
-            self._failures.handle(scheduler_name(info.pod), info, failure, start)
-
-    async def _drain(self, recorders: Iterable[CoreEventRecorder | SeriesEventRecorder]) -> None:
+    async def _drain(self) -> None:
         """Give conditions and events a moment to be written."""
         deadline = self._now() + _DRAIN_SECONDS
-        while self._is_writing(recorders) and self._now() < deadline:  # noqa: ASYNC110 - they have no event
+        while self._is_writing and self._now() < deadline:  # noqa: ASYNC110 - they have no event
             await asyncio.sleep(0.02)
 
-    def _is_writing(self, recorders: Iterable[CoreEventRecorder | SeriesEventRecorder]) -> bool:
-        unwritten = len(self._writer) if self._writer is not None else 0
-        return bool(unwritten) or any(recorder.pending for recorder in recorders)
+    @property
+    def _is_writing(self) -> bool:
+        return self._recorders.is_writing or (self._writer is not None and len(self._writer) > 0)
 
     async def _sweep(self) -> None:
         while True:
@@ -326,7 +299,6 @@ class Scheduler:
         sort = next(iter(self.profiles.values())).framework.queue_sort
         if sort is None:
             raise ConfigError("a queue sort plugin is needed", path="profiles[0].plugins.queueSort")
-        self._timers = FlushTimers(self._now)
         queue = SchedulingQueue(
             {name: profile.queue_profile(self._hint_failed) for name, profile in self.profiles.items()},
             sort.sort_key,
@@ -334,7 +306,7 @@ class Scheduler:
             max_backoff_seconds=float(source.pod_max_backoff_seconds),
             max_unschedulable_seconds=self.options.max_unschedulable_seconds,
             is_pending=self._is_pending,
-            on_ready=self._ready.set,
+            on_ready=lambda: self._loop.ready.set(),
             on_waiting=self._timers.wake,
             groups_back_off=self.cache.pod_groups is not None,
         )
@@ -391,7 +363,7 @@ class Scheduler:
             self._writer.submit(pod, Verdict(nominated_node=""))
 
     def _tell_victim(self, profile: str, victim: Pod, message: str) -> None:
-        self._recorders[profile].event(victim, "Normal", "Preempted", message, action="Preempting")
+        self._recorders.of_profile(profile).event(victim, "Normal", "Preempted", message, action="Preempting")
 
     def _cycle_profile(self, profile: Profile) -> CycleProfile:
         framework = profile.framework
@@ -401,25 +373,11 @@ class Scheduler:
         outside = self._talk.bind if self._talk is not None and self._talk.chain.binds else None
         runner = BindingRunner(
             profile.name, plugins, self.waiting, now=self._now, metrics=self.metrics,
-            bind_outside=None if self.options.dry_run else outside,
+            bind_outside=None if self.options.dry_run else outside, on_step=self.instruments.step,
         )  # fmt: skip
         percentage = profile.resolved.percentage_of_nodes_to_score
         decider = ProfileDecider(framework, percentage, self._rotation, self.queue.nominator, self._rng)
-        return CycleProfile(framework, decider, runner, self._recorders[profile.name])
-
-    async def _make_recorders(self) -> list[CoreEventRecorder | SeriesEventRecorder]:
-        if self.options.dry_run:
-            return []
-        kind: type[CoreEventRecorder] | type[SeriesEventRecorder] = SeriesEventRecorder
-        try:
-            await self._client.read_path(_EVENTS_GROUP_PATH)
-        except NotFound:
-            kind = CoreEventRecorder
-        except (ApiError, Unreachable) as error:
-            _log.info("could not ask for the events group", extra={"error": str(error)})
-        made = {name: kind(self._client, name, clock=self._clock, rng=self._rng) for name in self.profiles}
-        self._recorders.update(made)
-        return list(made.values())
+        return CycleProfile(framework, decider, runner, self._recorders.of_profile(profile.name))
 
     # -- asked by the parts -----------------------------------------------------------------------------------------
 
@@ -428,9 +386,6 @@ class Scheduler:
 
     def _activate(self, pods: Iterable[Pod]) -> None:
         self.queue.activate(pods, self._now())
-
-    def _recorder_for(self, pod: Pod) -> EventRecorder:
-        return self._recorders[scheduler_name(pod)]
 
     def _current(self, pod: Pod) -> Pod | None:
         return self.watch.pods.lister.get(Key(pod.metadata.namespace, pod.metadata.name))
@@ -446,14 +401,4 @@ class Scheduler:
         )  # fmt: skip
 
     async def _node_missing(self, name: str) -> None:
-        """A binding found no such node: look once more, then let the cache forget it."""
-        try:
-            await self._client.get(NODES, name)
-        except NotFound:
-            try:
-                self.cache.remove_node(name)
-            except CacheError:
-                return
-            _log.info("node is gone, left the cache", extra={"node": name})
-        except (ApiError, Unreachable) as error:
-            _log.info("node could not be looked up", extra={"node": name, "error": str(error)})
+        await look_again(self._client, self.cache, name)

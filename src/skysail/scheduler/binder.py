@@ -9,7 +9,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from skysail.api.errors import NotFound
+from skysail.api.errors import ApiError, NotFound, Unreachable
+from skysail.api.kinds import NODES
+from skysail.client.api_client import ApiClient
+from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
 
 _log = logging.getLogger(__name__)
 
@@ -80,3 +83,17 @@ class DryBinder:
 
     async def wait_below(self, limit: int) -> None:
         """Nothing is ever pending."""
+
+
+async def look_again(client: ApiClient, cache: ClusterCache, name: str) -> None:
+    """A binding found no such node: look once more, then let the cache forget it."""
+    try:
+        await client.get(NODES, name)
+    except NotFound:
+        try:
+            cache.remove_node(name)
+        except CacheError:
+            return
+        _log.info("node is gone, left the cache", extra={"node": name})
+    except (ApiError, Unreachable) as error:
+        _log.info("node could not be looked up", extra={"node": name, "error": str(error)})

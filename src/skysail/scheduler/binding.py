@@ -9,16 +9,18 @@
     PostBind   profile  never                          informational
 
 A plugin that raises, answers no Status, or takes longer than its deadline at an asynchronous point has failed with
-`Error`, and is named.
+`Error`, and is named. How long it holds the loop from one await to the next is told to the watchdog.
 
 Source: pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, ParamSpec
 
 from skysail.api.core import Pod
 from skysail.scheduler.config.durations import format_duration
@@ -26,9 +28,11 @@ from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import Bind, Permit, PostBind, PreBind, Reserve
 from skysail.scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from skysail.scheduler.metrics import SchedulerMetrics
+from skysail.scheduler.stepping import stepped
 from skysail.scheduler.waiting_pods import WaitingPods
 
 _log = logging.getLogger(__name__)
+P = ParamSpec("P")
 _SAMPLED: Final = 11
 """Every so many calls a plugin is measured; a prime, so that each gets its turn."""
 HELD: Final = "one or more plugins asked to wait and no plugin rejected pod"
@@ -59,6 +63,7 @@ class BindingRunner:
         metrics: Where durations go.
         deadline_seconds: For PreBind, Bind and PostBind, each plugin.
         bind_outside: An extender's way to bind; it answers None when it does not bind this pod.
+        on_step: Told how long each step of a plugin at an asynchronous point held the loop: plugin, point, seconds.
     """
 
     def __init__(
@@ -71,8 +76,9 @@ class BindingRunner:
         metrics: SchedulerMetrics,
         deadline_seconds: float = DEFAULT_DEADLINE_SECONDS,
         bind_outside: Callable[[Pod, str], Awaitable[Status | None]] | None = None,
+        on_step: Callable[[str, str, float], None] = lambda plugin, point, seconds: None,
     ) -> None:
-        self._bind_outside = bind_outside
+        self._bind_outside, self._on_step = bind_outside, on_step
         self._profile, self._plugins, self._waiting = profile, plugins, waiting
         self._now, self._metrics, self._deadline = now, metrics, deadline_seconds
         self._calls = 0
@@ -123,6 +129,10 @@ class BindingRunner:
         status = Status(Code.WAIT, (*reasons, HELD))
         self._took("Permit", status if waits else SUCCESS, start)
         return status if waits else SUCCESS
+
+    def release(self, uid: str) -> None:
+        """Hold the pod no longer: its attempt failed. Idempotent."""
+        self._waiting.drop(uid)
 
     def will_wait(self, pod: Pod) -> bool:
         """Whether the pod is held at the moment."""
@@ -178,7 +188,7 @@ class BindingRunner:
         start, status = self._now(), SUCCESS
         for plugin in self._plugins.pre_bind:
             if plugin.name not in skipped:
-                status = await self._async("PreBind", plugin.name, plugin.pre_bind(state, pod, node_name))
+                status = await self._async("PreBind", plugin.name, partial(plugin.pre_bind, state, pod, node_name))
                 if not status.is_success:
                     break
         self._took("PreBind", status, start)
@@ -194,7 +204,8 @@ class BindingRunner:
                 return bound
         for plugin in self._plugins.bind:
             in_time = getattr(plugin, "in_time", False) is True
-            status = await self._async("Bind", plugin.name, plugin.bind(state, pod, node_name), in_time=in_time)
+            call = partial(plugin.bind, state, pod, node_name)
+            status = await self._async("Bind", plugin.name, call, in_time=in_time)
             if not status.is_skip:
                 break
         self._took("Bind", status, start)
@@ -206,7 +217,7 @@ class BindingRunner:
             return
         start = self._now()
         for plugin in self._plugins.post_bind:
-            await self._async("PostBind", plugin.name, _nothing(plugin.post_bind(state, pod, node_name)))
+            await self._async("PostBind", plugin.name, partial(_nothing, plugin.post_bind, state, pod, node_name))
         self._took("PostBind", SUCCESS, start)
 
     def _permit_one(self, plugin: Permit, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
@@ -214,7 +225,10 @@ class BindingRunner:
 
         def ask() -> Status:
             nonlocal seconds
-            status, seconds = plugin.permit(state, pod, node_name)
+            status, wait = plugin.permit(state, pod, node_name)
+            seconds = float(wait)
+            if math.isnan(seconds):
+                raise ValueError(f"answered {wait!r} as the time to wait")
             return status
 
         status = self._sync("Permit", plugin.name, ask)
@@ -229,17 +243,26 @@ class BindingRunner:
             status = Status.error(_said(error))
         return self._named(point, plugin, status, start)
 
-    async def _async(self, point: str, plugin: str, call: Awaitable[Status], *, in_time: bool = False) -> Status:
+    async def _async(
+        self, point: str, plugin: str, call: Callable[[], Awaitable[Status]], *, in_time: bool = False
+    ) -> Status:
         """Await a plugin; `in_time` says that it has a time-out of its own."""
         start = self._now()
+
+        def on_step(seconds: float) -> None:
+            self._on_step(plugin, point, seconds)
+
         try:
-            if in_time:
-                status = _checked(await call)
-            else:
-                async with asyncio.timeout(self._deadline):
-                    status = _checked(await call)
-        except TimeoutError:
-            status = Status.error(f"no answer within {format_duration(self._deadline)}")
+            async with asyncio.timeout(None if in_time else self._deadline):
+                status = _checked(await stepped(call(), self._now, on_step))
+        except TimeoutError as error:
+            late = not in_time and self._now() - start >= self._deadline
+            status = Status.error(f"no answer within {format_duration(self._deadline)}" if late else _said(error))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            status = Status.error("something that it awaited was cancelled")
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
             _log.exception("plugin raised", extra={"plugin": plugin, "point": point})
             status = Status.error(_said(error))
@@ -270,6 +293,6 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-async def _nothing(call: Awaitable[None]) -> Status:
-    await call
+async def _nothing(call: Callable[P, Awaitable[None]], *args: P.args, **kwargs: P.kwargs) -> Status:
+    await call(*args, **kwargs)
     return SUCCESS

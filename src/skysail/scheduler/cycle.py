@@ -25,78 +25,40 @@
 
 A pod is under way (its events are kept) until permit lets it go: from then on no plugin can refuse it any more.
 
+A bug anywhere in a cycle costs that attempt: what it took is given back, its pods go back as after an error, the next
+pod's turn comes. The cycle keeps two lists for that, of pods popped and of nodes taken; both are empty at its end.
+
 Source: pkg/scheduler/schedule_one.go, v1.36.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from skysail.api.core import Pod
+from skysail.api.errors import InvariantBroken
 from skysail.api.ports import Clock
-from skysail.controller.recorder import EventRecorder
 from skysail.scheduler.attempts import Attempt, AttemptRing
-from skysail.scheduler.binding import BindingRunner
+from skysail.scheduler.binding_cycle import BindingCycle
 from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
-from skysail.scheduler.deciding import Decider
 from skysail.scheduler.extenders.chain import ExtenderChain
-from skysail.scheduler.failure import NO_NODES, Failure, FailureHandler, refused_on
+from skysail.scheduler.failure import NO_NODES, Failure, FailureHandler, broken, refused_on
+from skysail.scheduler.flight import CycleProfile, Decided, Flight
 from skysail.scheduler.framework.conversation import Conversation, alone
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
-from skysail.scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
-from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Code, Status
 from skysail.scheduler.instruments import Instruments
-from skysail.scheduler.metrics import SCHEDULED, SchedulerMetrics
+from skysail.scheduler.metrics import SchedulerMetrics
 from skysail.scheduler.preemption.evictor import Eviction
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
-from skysail.scheduler.status_writer import StatusWriter, Verdict
+from skysail.scheduler.status_writer import StatusWriter
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class CycleProfile:
-    """What a cycle must know of one profile."""
-
-    framework: Framework
-    decider: Decider
-    binding: BindingRunner
-    recorder: EventRecorder
-
-
-@dataclass(slots=True)
-class Flight:
-    """A pod on its way, with all that its binding cycle needs."""
-
-    profile: CycleProfile
-    info: QueuedPodInfo
-    state: CycleState
-    pod: Pod
-    node_name: str
-    start: float
-    attempt: Attempt
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What the algorithm came to.
-
-    Attributes:
-        state: The attempt's memory; None when there was no attempt.
-        node_name: The node.
-        failure: Why there is none.
-    """
-
-    state: CycleState | None = None
-    node_name: str = ""
-    failure: Failure | None = None
 
 
 class GroupScheduler(Protocol):
@@ -148,7 +110,10 @@ class SchedulingCycle:
         """Takes over pods of pod groups; None where these are scheduled like all others."""
         self._profiles, self._cache, self._snapshot, self._queue = profiles, cache, snapshot, queue
         self._failures, self._attempts, self._clock = failures, attempts, clock
-        self._now, self._metrics, self._instruments, self._writer = now, metrics, instruments, writer
+        self._now, self._metrics, self._instruments = now, metrics, instruments
+        self._binding = BindingCycle(cache, queue, failures, now=now, metrics=metrics, writer=writer)
+        self._popped: dict[str, QueuedPodInfo] = {}
+        self._taken: dict[str, Flight] = {}
 
     def schedule_one(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> None:
         """Decide about one popped pod; a binding cycle goes on as a task of `group`."""
@@ -156,15 +121,19 @@ class SchedulingCycle:
 
     def schedule_one_asking(self, info: QueuedPodInfo, group: asyncio.TaskGroup) -> Conversation[None]:
         """`schedule_one`, where extenders are asked: the only place in the scheduling cycle that may have to wait."""
+        self.popped(info)
+        yield from self._schedule(info, group, self._now())
+        if self._popped or self._taken:
+            raise InvariantBroken(f"a cycle left pods undecided: {[*self._popped, *self._taken]}")
+
+    def _schedule(self, info: QueuedPodInfo, group: asyncio.TaskGroup, start: float) -> Conversation[None]:
         if self.groups is not None and info.pod.spec.scheduling_group is not None:
             yield from self.groups.schedule(self, info, group)
             return
-        pod = info.pod
-        profile = self.profile_of(pod)
-        if profile is None or self.is_to_skip(profile, pod):
-            self._queue.done(pod.metadata.uid)
+        profile = self.profile_of(info.pod)
+        if profile is None or self.is_to_skip(profile, info.pod):
+            self.drop(info)
             return
-        start = self._now()
         attempt = self.begin(profile, info)
         decided = yield from self.decide(profile, info, attempt, start)
         if decided.failure is None and decided.state is not None:
@@ -172,7 +141,36 @@ class SchedulingCycle:
         else:
             self.fail(profile, info, decided.failure or Failure(NO_NODES), attempt, start)
 
+    def give_back(self, info: QueuedPodInfo, error: Exception, start: float) -> None:
+        """A bug ended the cycle of this pod: nothing stays taken, and every pod popped for it goes back.
+
+        Args:
+            info: The pod.
+            error: The bug.
+            start: When the cycle began.
+        """
+        failure = broken(error)
+        for flight in reversed(list(self._taken.values())):
+            self._binding.undo(flight)
+        for each in {info.pod.metadata.uid: info, **self._popped}.values():
+            self._failures.handle(scheduler_name(each.pod), each, failure, start, self._record_of(each))
+        self._popped.clear()
+        self._taken.clear()
+
+    def _record_of(self, info: QueuedPodInfo) -> Attempt | None:
+        last = self._attempts.last(info.pod.namespace, info.pod.name)
+        return last if last is not None and (last.uid, last.tries) == (info.pod.uid, info.attempts) else None
+
     # -- steps, also of a pod group's cycle -------------------------------------------------------------------------
+
+    def popped(self, info: QueuedPodInfo) -> None:
+        """A pod left the queue for this cycle, which must now bind it, `fail` it or `drop` it."""
+        self._popped[info.pod.metadata.uid] = info
+
+    def drop(self, info: QueuedPodInfo) -> None:
+        """The pod needs no node: it is no longer under way."""
+        self._queue.done(info.pod.metadata.uid)
+        self._popped.pop(info.pod.metadata.uid, None)
 
     def profile_of(self, pod: Pod) -> CycleProfile | None:
         """The pod's profile."""
@@ -183,7 +181,7 @@ class SchedulingCycle:
         metadata = info.pod.metadata
         return self._attempts.begin(
             metadata.namespace, metadata.name, metadata.uid,
-            profile.framework.scheduler_name, info.attempts, self._clock.now(),
+            profile.name, info.attempts, self._clock.now(),
         )  # fmt: skip
 
     def is_to_skip(self, profile: CycleProfile, pod: Pod) -> bool:
@@ -209,7 +207,8 @@ class SchedulingCycle:
         if isinstance(flight, Failure):
             self.fail(profile, info, flight, attempt, start)
         else:
-            tasks.create_task(self.binding_cycle(flight), name=f"bind {info.pod.key}")
+            tasks.create_task(self._binding.run(flight), name=f"bind {info.pod.key}")
+            self._settled(info)
 
     def decide(
         self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
@@ -219,7 +218,7 @@ class SchedulingCycle:
         try:
             return (yield from self._decide(profile, info, attempt, start))
         finally:
-            self._instruments.end(profile.framework.scheduler_name)
+            self._instruments.end(profile.name)
 
     def _decide(
         self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
@@ -258,7 +257,7 @@ class SchedulingCycle:
         diagnosis.post_filter_message = status.message
         if result.victims and result.nominated_node and self._evict is not None:
             self._metrics.observe("preemption_victims", len(result.victims))
-            eviction = Eviction(pod, profile.framework.scheduler_name, result.nominated_node, result.victims)
+            eviction = Eviction(pod, profile.name, result.nominated_node, result.victims)
             self._evict(eviction)
         return Failure(refusal, diagnosis, result.nominated_node)
 
@@ -298,86 +297,25 @@ class SchedulingCycle:
         except CacheError as error:
             return Failure(Status.error(str(error)))
         flight = Flight(profile, info, state, assumed.pod, node_name, start, attempt)
+        self._taken[info.pod.metadata.uid] = flight
         status = profile.binding.reserve(state, assumed.pod, node_name)
         if status.is_success:
             return flight
         self.undo(flight)
         return refused_on(node_name, status) if status.is_rejected else Failure(status)
 
-    async def binding_cycle(self, flight: Flight) -> None:
-        """Wait for permission, prepare, bind; undo everything if any of it fails."""
-        self._metrics.in_progress["binding"] += 1
-        try:
-            failure = await self._bind(flight)
-            if failure is None:
-                await self._bound(flight)
-            else:
-                self._binding_failed(flight, failure)
-        finally:
-            self._metrics.in_progress["binding"] -= 1
-
-    async def _bind(self, flight: Flight) -> Failure | None:
-        binding, state, pod, node_name = flight.profile.binding, flight.state, flight.pod, flight.node_name
-        pre_flight, skipped = binding.pre_bind_pre_flight(state, pod, node_name)
-        if pre_flight.is_error:
-            return Failure(pre_flight)
-        if self._writer is not None and (pre_flight.is_success or binding.will_wait(pod)):
-            self._writer.submit(flight.info.pod, Verdict(nominated_node=node_name))
-        status = await binding.wait_on_permit(pod)
-        if not status.is_success:
-            return refused_on(node_name, status) if status.is_rejected else Failure(status)
-        flight.attempt.result = "binding"
-        self._queue.done(pod.metadata.uid)
-        status = await binding.pre_bind(state, pod, node_name, skipped)
-        if status.is_success:
-            status = await binding.bind(state, pod, node_name)
-        return None if status.is_success else Failure(status)
-
-    async def _bound(self, flight: Flight) -> None:
-        pod, info, now = flight.pod, flight.info, self._now()
-        self._cache.finish_binding(pod.metadata.uid, now)
-        flight.attempt.result = SCHEDULED
-        flight.profile.recorder.event(
-            pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {flight.node_name}", action="Binding"
-        )
-        self._metrics.attempt(SCHEDULED, flight.profile.framework.scheduler_name, now - flight.start)
-        entered = info.timestamp if info.initial_attempt_timestamp is None else info.initial_attempt_timestamp
-        self._metrics.scheduled(info.attempts, now - entered, info.was_flushed_from_unschedulable)
-        await flight.profile.binding.post_bind(flight.state, pod, flight.node_name)
-
-    def _binding_failed(self, flight: Flight, failure: Failure) -> None:
-        """Undo, wake whoever may use the freed room, requeue.
-
-        A refused pod must not be woken by its own leaving: it is requeued before the event is noted. One that failed
-        with an error is tried again in any case.
-        """
-        freed = self.undo(flight)
-        if freed and not failure.status.is_rejected:
-            self._room_freed(flight.pod)
-        self.fail(flight.profile, flight.info, failure, flight.attempt, flight.start)
-        if freed and failure.status.is_rejected:
-            self._room_freed(flight.pod)
-
-    def _room_freed(self, pod: Pod) -> None:
-        uid = pod.metadata.uid
-        self._queue.move_all_to_active_or_backoff(
-            EVENT_ASSIGNED_POD_DELETE, pod, None, self._now(), only=lambda other: other.metadata.uid != uid
-        )
-
-    def undo(self, flight: Flight) -> bool:
-        """Unreserve in reverse order, then forget; False when the watch has confirmed the pod meanwhile."""
-        flight.profile.binding.unreserve(flight.state, flight.pod, flight.node_name)
-        try:
-            self._cache.forget(flight.pod.metadata.uid)
-        except CacheError as error:
-            _log.info("pod was bound after all", extra={"pod": flight.pod.key, "detail": str(error)})
-            return False
-        return True
+    def undo(self, flight: Flight) -> None:
+        """Unreserve in reverse order, and forget."""
+        self._binding.undo(flight)
+        self._taken.pop(flight.info.pod.metadata.uid, None)
 
     def fail(
         self, profile: CycleProfile, info: QueuedPodInfo, failure: Failure, attempt: Attempt, start: float
     ) -> None:
         """The attempt failed: note it, requeue the pod."""
-        attempt.result = "unschedulable" if failure.status.is_rejected else "error"
-        attempt.message, attempt.diagnosis = failure.message, failure.diagnosis
-        self._failures.handle(profile.framework.scheduler_name, info, failure, start)
+        self._failures.handle(profile.name, info, failure, start, attempt)
+        self._settled(info)
+
+    def _settled(self, info: QueuedPodInfo) -> None:
+        self._popped.pop(info.pod.metadata.uid, None)
+        self._taken.pop(info.pod.metadata.uid, None)

@@ -6,18 +6,22 @@
 
 The pod is read again first: one that is gone, was bound, or is another of the same name is dropped.
 
+Taking a failed pod back is the one thing that must not fail: a bug in the telling costs the telling, and a step that
+brings the pod back is taken once more if it raises.
+
 Source: pkg/scheduler/schedule_one.go (handleSchedulingFailure), v1.36.
 """
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
 from skysail.api.core import Pod
 from skysail.controller.recorder import EventRecorder
+from skysail.scheduler.attempts import Attempt
 from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, NodeStatuses
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
@@ -26,6 +30,8 @@ from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.status_writer import StatusWriter, Verdict
 
 _log = logging.getLogger(__name__)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 NO_NODES: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_AVAILABLE,))
 _NOTE_LIMIT: Final = 1024
@@ -60,6 +66,21 @@ def refused_on(node_name: str, status: Status) -> Failure:
     return Failure(status, diagnosis)
 
 
+def broken(error: Exception) -> Failure:
+    """The failure of an attempt that a bug ended."""
+    return Failure(Status.error(f"{type(error).__name__}: {error}"))
+
+
+def insist(doing: str, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+    """Take an idempotent step of cleaning up, once more if it raises; None when it raised twice."""
+    for _ in range(2):
+        try:
+            return call(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - what comes after it must be done as well
+            _log.exception("cleaning up after an attempt failed", extra={"doing": doing})
+    return None
+
+
 class FailureHandler:
     """Takes failed pods.
 
@@ -85,21 +106,38 @@ class FailureHandler:
         self._queue, self._current, self._recorder = queue, current, recorder
         self._writer, self._metrics, self._now = writer, metrics, now
 
-    def handle(self, profile: str, info: QueuedPodInfo, failure: Failure, start: float) -> None:
-        """Requeue the pod, or drop it; tell people why."""
+    def handle(
+        self, profile: str, info: QueuedPodInfo, failure: Failure, start: float, attempt: Attempt | None = None
+    ) -> None:
+        """Requeue the pod, or drop it; tell people why. Raises nothing.
+
+        Args:
+            profile: Whose pod it is.
+            info: The popped pod.
+            failure: How it failed.
+            start: When the attempt began.
+            attempt: Its record.
+        """
+        insist("noting a failed attempt", self._note, info, failure, attempt)
+        if insist("bringing a pod back", self._requeue, info, failure):
+            insist("keeping a nomination", self._queue.nominator.add, info.pod, failure.nominated_node)
+            insist("telling of a failed attempt", self._tell, profile, info.pod, failure)
+        result = UNSCHEDULABLE if failure.status.is_rejected else ERROR
+        insist("counting a failed attempt", self._metrics.attempt, result, profile, self._now() - start)
+
+    def _note(self, info: QueuedPodInfo, failure: Failure, attempt: Attempt | None) -> None:
         rejected = failure.status.is_rejected
-        self._metrics.attempt(UNSCHEDULABLE if rejected else ERROR, profile, self._now() - start)
+        if attempt is not None:
+            attempt.result = "unschedulable" if rejected else "error"
+            attempt.message, attempt.diagnosis = failure.message, failure.diagnosis
         if not rejected:
             _log.error("scheduling failed, will retry", extra={"pod": info.pod.key, "error": failure.message})
+
+    def _requeue(self, info: QueuedPodInfo, failure: Failure) -> bool:
         info.clear_rejectors()
         if failure.diagnosis is not None:
             info.unschedulable_plugins = set(failure.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(failure.diagnosis.pending_plugins)
-        if self._requeue(info):
-            self._queue.nominator.add(info.pod, failure.nominated_node)
-            self._tell(profile, info.pod, failure)
-
-    def _requeue(self, info: QueuedPodInfo) -> bool:
         uid = info.pod.metadata.uid
         pod = self._current(info.pod)
         if pod is None or pod.metadata.uid != uid or pod.spec.node_name:

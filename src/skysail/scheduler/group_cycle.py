@@ -31,8 +31,9 @@ from skysail.client.api_client import ApiClient
 from skysail.scheduler.attempts import Attempt
 from skysail.scheduler.cache.pod_groups import GroupKey, PodGroups, group_of
 from skysail.scheduler.cache.pod_info import PodInfo
-from skysail.scheduler.cycle import CycleProfile, Flight, SchedulingCycle
+from skysail.scheduler.cycle import SchedulingCycle
 from skysail.scheduler.failure import Failure
+from skysail.scheduler.flight import CycleProfile, Flight
 from skysail.scheduler.framework.conversation import Conversation
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.status import Code, Status
@@ -116,14 +117,14 @@ class GroupCycle:
 
     def schedule(self, cycle: SchedulingCycle, info: QueuedPodInfo, tasks: asyncio.TaskGroup) -> Conversation[None]:
         """Try the popped pod's whole group."""
-        members = self._members(info)
+        members = self._members(cycle, info)
         profile = self._profile(cycle, members)
         if profile is None:
             return
         infos: dict[str, QueuedPodInfo] = {}
         for member in members:
             if cycle.is_to_skip(profile, member.pod):
-                self._queue.done(member.pod.uid)
+                cycle.drop(member)
             else:
                 infos[member.pod.uid] = member
         if not infos:
@@ -133,7 +134,7 @@ class GroupCycle:
         self._submit(rehearsal, result, tasks)
         self._tell(info.pod, result, tasks)
 
-    def _members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
+    def _members(self, cycle: SchedulingCycle, first: QueuedPodInfo) -> list[QueuedPodInfo]:
         """The group's queued pods, the most important first, then by how long they wait."""
         key = group_of(first.pod)
         others = list(self._groups.state(key).unscheduled.values()) if key is not None else []
@@ -141,7 +142,9 @@ class GroupCycle:
         for pod in others:
             if pod.uid != first.pod.uid:
                 other = self._queue.pop_specific(pod, self._now())
-                members += [other] if other is not None else []
+                if other is not None:
+                    cycle.popped(other)
+                    members.append(other)
         return sorted(members, key=lambda each: (-(each.pod.spec.priority or 0), each.initial_attempt_timestamp or 0.0))
 
     def _profile(self, cycle: SchedulingCycle, members: Sequence[QueuedPodInfo]) -> CycleProfile | None:
@@ -155,7 +158,7 @@ class GroupCycle:
         for member in members:
             own = cycle.profile_of(member.pod)
             if own is None:
-                self._queue.done(member.pod.uid)
+                cycle.drop(member)
             else:
                 cycle.fail(own, member, failure, cycle.begin(own, member), self._now())
         return None

@@ -4,8 +4,9 @@ Plugins and the algorithm know no clock; their methods are wrapped when a profil
 a microsecond more. Durations are added up by extension point over one attempt; single plugins are measured in one
 attempt out of ten, as upstream does.
 
-A synchronous call that takes over a second keeps everything else waiting. It cannot be interrupted, but is named the
-moment it ends: a warning, a metric, a line in `/livez?verbose`.
+A synchronous call that takes over a second keeps everything else waiting, and so does a step of an asynchronous one
+from one await to the next. It cannot be interrupted, but is named the moment it ends: a warning, a metric, a line in
+`/livez?verbose`.
 
 Source: pkg/scheduler/framework/runtime/{framework,instrumented_plugins}.go, pkg/scheduler/schedule_one.go, v1.36.
 """
@@ -133,20 +134,19 @@ class Instruments:
                 if self._sampling:
                     self._metrics.observe("plugin_execution_duration_seconds", seconds, plugin, point, code)
                 if seconds > self._slow:
-                    self._report(plugin, point, seconds)
+                    self.step(plugin, point, seconds)
 
         return measured
 
     def _per_node(self, call: Callable[..., Any], plugin: str, point: str, profile: str) -> Callable[..., Any]:
-        now, seconds_of, slow = self._now, self._seconds, self._slow
+        now, seconds_of, step = self._now, self._seconds, self.step
 
         def per_node(*args: Any) -> Any:
             start = now()
             answer = call(*args)
             seconds = now() - start
             seconds_of[point] = seconds_of.get(point, 0.0) + seconds
-            if seconds > slow:
-                self._report(plugin, point, seconds)
+            step(plugin, point, seconds)
             return answer
 
         return per_node
@@ -157,9 +157,7 @@ class Instruments:
             try:
                 return call(*args)
             finally:
-                seconds = self._now() - start
-                if seconds > self._slow:
-                    self._report(plugin, point, seconds)
+                self.step(plugin, point, self._now() - start)
 
         return watched
 
@@ -176,7 +174,10 @@ class Instruments:
             return row
         return replace(row, hint=self._watched(row.hint, plugin, point, profile))
 
-    def _report(self, plugin: str, point: str, seconds: float) -> None:
+    def step(self, plugin: str, point: str, seconds: float) -> None:
+        """A plugin held the loop for so long, in a call or between two awaits: name it if that was too long."""
+        if seconds <= self._slow:
+            return
         self._calls.append(SlowCall(plugin, point, seconds, self._now()))
         self._metrics.count("slow_plugin_calls_total", plugin, point)
         _log.warning("plugin call held the loop", extra={"plugin": plugin, "point": point, "seconds": seconds})

@@ -102,6 +102,12 @@ class WaitingPods:
         """Hold it no longer."""
         self._pods.pop(uid, None)
 
+    def drop(self, uid: str) -> None:
+        """Hold it no longer, and stop its timers: nobody waits for the decision any more."""
+        waiting = self._pods.pop(uid, None)
+        if waiting is not None:
+            waiting.abandon()
+
     def reject(self, uid: str) -> bool:
         """Reject a pod in nobody's name (it is being deleted); False when it is not held."""
         waiting = self._pods.get(uid)
