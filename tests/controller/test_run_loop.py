@@ -6,7 +6,16 @@ import pytest
 
 from skysail.api.cluster import ConfigMap
 from skysail.api.core import Pod
-from skysail.api.errors import Conflict, InvariantBroken, Status, StatusDetails, TooManyRequests
+from skysail.api.errors import (
+    NAMESPACE_TERMINATING,
+    Conflict,
+    Forbidden,
+    InvariantBroken,
+    Status,
+    StatusCause,
+    StatusDetails,
+    TooManyRequests,
+)
 from skysail.api.kinds import CONFIGMAPS, PODS
 from skysail.api.meta import ObjectMeta
 from skysail.controller import RECONCILE_ID, Added, Controller, Deleted, For, Key, Result, TerminalError, Watches
@@ -90,6 +99,15 @@ async def test_a_terminal_error_is_reported_and_not_tried_again(cluster, caplog)
     await cluster.advance(3600)
     assert len(noting.runs) == 1
     assert "reconcile failed for good" in caplog.text
+
+
+async def test_what_a_terminating_namespace_refuses_is_not_tried_again_nor_reported(cluster, caplog):
+    cause = StatusCause(reason=NAMESPACE_TERMINATING)
+    noting = await started(cluster, Noting(Forbidden("on its way out", details=StatusDetails(causes=(cause,)))))
+    noting.enqueue(A)
+    await cluster.advance(3600)
+    assert len(noting.runs) == 1
+    assert "reconcile failed" not in caplog.text
 
 
 async def test_a_busy_server_is_left_alone_as_long_as_it_asked(cluster, caplog):

@@ -20,6 +20,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""The cause in a refusal's details (core/v1 `NamespaceTerminatingCause`)."""
+
 
 class SkysailError(Exception):
     """The root: catch this to catch everything Skysail raises on purpose."""
@@ -101,6 +104,12 @@ class ApiError(SkysailError):
     def retry_after_seconds(self) -> int:
         """How long the server asked us to wait; 0 when it did not say."""
         return self.status.details.retry_after_seconds if self.status.details else 0
+
+    @property
+    def is_namespace_terminating(self) -> bool:
+        """Whether a creation was refused because its namespace is on its way out: no other try can help."""
+        details = self.status.details
+        return details is not None and any(cause.reason == NAMESPACE_TERMINATING for cause in details.causes)
 
 
 class BadRequest(ApiError):

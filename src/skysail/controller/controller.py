@@ -17,6 +17,7 @@ reconcile one key at a time.
 | returns `Result(requeue_after)` | runs again then, or earlier if something changes                          |
 | raises `Conflict`               | runs again, soon and quietly: the cache was behind                        |
 | raises `TerminalError`          | is reported and forgotten: trying again cannot help                       |
+| raises, as its namespace goes   | is forgotten quietly: what may not be made there any more is not needed   |
 | raises anything else            | is reported and runs again after 5 ms, 10 ms, 20 ms, ... up to 1000 s      |
 """
 

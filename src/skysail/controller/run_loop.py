@@ -7,7 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from skysail.api.errors import Conflict, TooManyRequests
+from skysail.api.errors import ApiError, Conflict, TooManyRequests
 from skysail.controller.controller import Controller, Result, TerminalError
 from skysail.informer.keys import Key
 from skysail.informer.supervisor import Failure, attempt
@@ -126,6 +126,9 @@ class RunLoop:
             if self._metrics is not None:
                 self._metrics.terminal.labels(self._name).inc()
             _log.error("reconcile failed for good", extra=fields, exc_info=error)
+        elif isinstance(error, ApiError) and error.is_namespace_terminating:
+            self._queue.forget(key)
+            _log.debug("reconcile may make nothing in a namespace on its way out", extra=fields)
         else:
             asked = float(error.retry_after_seconds) if isinstance(error, TooManyRequests) else 0.0
             self._queue.add_rate_limited(key, priority, at_least=asked)

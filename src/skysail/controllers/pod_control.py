@@ -24,16 +24,9 @@ from skysail.controller.recorder import EventRecorder
 from skysail.controller.slow_start import slow_start_batch
 from skysail.controllers.pods import is_controlled_by
 
-NAMESPACE_TERMINATING = "NamespaceTerminating"
 _SERVER_FAILED = 500
 
 PodError = ApiError | Unreachable
-
-
-def is_namespace_terminating(error: ApiError) -> bool:
-    """Whether a creation failed because its namespace is on its way out: then nothing is to be done about it."""
-    details = error.status.details
-    return details is not None and any(cause.reason == NAMESPACE_TERMINATING for cause in details.causes)
 
 
 def is_doubtful(error: PodError) -> bool:
@@ -138,7 +131,7 @@ class PodControl:
         try:
             pod = await self._client.create(PODS, body, owner.metadata.namespace)
         except (ApiError, Unreachable) as error:
-            if isinstance(error, ApiError) and is_namespace_terminating(error):
+            if isinstance(error, ApiError) and error.is_namespace_terminating:
                 self.saw_created(owner)
                 return
             if is_doubtful(error):

@@ -14,8 +14,13 @@ DEFINITIONS: Final[Kind[Raw]] = Kind(
 )
 
 
-async def install(client: ApiClient, definitions: Iterable[Raw], timeout_seconds: float = 30.0) -> None:
+async def install(client: ApiClient, definitions: Iterable[Raw], timeout_seconds: float | None = 30.0) -> None:
     """Make a server serve these kinds; those it has already are left as they are. Returns when it serves them.
+
+    Args:
+        client: Needs the right to create CustomResourceDefinitions and to read them.
+        definitions: As `definition_of` makes them.
+        timeout_seconds: How long to wait until it serves them; None for ever.
 
     Raises:
         TimeoutError: It does not come to serve them in time.

@@ -23,7 +23,6 @@ from skysail.controllers.cronjob.plan import (
     track_active,
     with_started,
 )
-from skysail.controllers.pod_control import is_namespace_terminating
 from skysail.controllers.pods import is_controlled_by
 from skysail.informer.keys import Key
 
@@ -118,7 +117,7 @@ class CronJobController(BuiltinController):
             if not is_controlled_by(job, cron_job) or any(item.uid == job.uid for item in status.active):
                 return status
         except ApiError as error:
-            if not is_namespace_terminating(error):
+            if not error.is_namespace_terminating:
                 words = f"Error creating job: {error.status.message}"
                 self._tell(cron_job, Note("Warning", "FailedCreate", words))
             raise

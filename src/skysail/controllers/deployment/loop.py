@@ -31,7 +31,7 @@ from skysail.controllers.deployment.actions import (
 from skysail.controllers.deployment.fences import RECREATE
 from skysail.controllers.deployment.plan import plan_collision, plan_deployment, plan_failed_creation
 from skysail.controllers.own_writes import OwnWrites
-from skysail.controllers.pod_control import is_doubtful, is_namespace_terminating
+from skysail.controllers.pod_control import is_doubtful
 from skysail.controllers.pods import controller_of, is_controlled_by
 from skysail.controllers.templates import templates_equal
 from skysail.informer.handlers import Handlers
@@ -150,7 +150,7 @@ class DeploymentController(BuiltinController):
             await self._resolve_existing(deployment, action)
             return False
         except ApiError as error:
-            if is_namespace_terminating(error):
+            if error.is_namespace_terminating:
                 return False
             await self._report_failure(deployment, action, error)
             raise

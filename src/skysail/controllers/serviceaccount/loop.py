@@ -12,7 +12,6 @@ from skysail.api.kinds import SERVICE_ACCOUNTS
 from skysail.controller.controller import Result
 from skysail.controller.watches import Added, Deleted, For, Updated, Watch, Watches
 from skysail.controllers.builtin import BuiltinController
-from skysail.controllers.pod_control import is_namespace_terminating
 from skysail.informer.keys import Key
 
 DEFAULT = "default"
@@ -45,7 +44,7 @@ class ServiceAccountController(BuiltinController):
         except AlreadyExists:
             return None
         except ApiError as error:
-            if not is_namespace_terminating(error):
+            if not error.is_namespace_terminating:
                 raise
         return None
 

@@ -224,7 +224,7 @@ class StatefulSetController(BuiltinController):
         if error is None:
             words = f"{verb} Pod {name} in StatefulSet {stateful_set.name} successful"
             self.recorder.event(stateful_set, "Normal", f"Successful{verb}", words)
-        else:
+        elif not error.is_namespace_terminating:
             words = f"{verb} Pod {name} in StatefulSet {stateful_set.name} failed error: {error.status.message}"
             self.recorder.event(stateful_set, "Warning", f"Failed{verb}", words)
 
@@ -302,8 +302,9 @@ class StatefulSetController(BuiltinController):
             except AlreadyExists:
                 continue
             except ApiError as error:
-                words = f"Create {where} failed error: {error.status.message}"
-                self.recorder.event(stateful_set, "Warning", "FailedCreate", words)
+                if not error.is_namespace_terminating:
+                    words = f"Create {where} failed error: {error.status.message}"
+                    self.recorder.event(stateful_set, "Warning", "FailedCreate", words)
                 raise
             self.recorder.event(stateful_set, "Normal", "SuccessfulCreate", f"Create {where} success")
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from skysail.api.core import Pod, Volume
-from skysail.api.errors import AlreadyExists, SkysailError
+from skysail.api.errors import AlreadyExists, ApiError, SkysailError
 from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS
 from skysail.api.raw import Raw
 from skysail.api.storage import PersistentVolumeClaim
@@ -48,6 +48,8 @@ class EphemeralVolumeController(BuiltinController):
                 try:
                     await self._provide(pod, volume)
                 except SkysailError as error:
+                    if isinstance(error, ApiError) and error.is_namespace_terminating:
+                        raise
                     message = f"ephemeral volume {volume.name}: {error}"
                     self.recorder.event(pod, "Warning", "FailedBinding", message)
                     raise
