@@ -154,6 +154,7 @@ def replay(
     if output != "json":
         raise ConfigError(f"unknown output {output!r}; only json is known", path="--output")
     logging.basicConfig(level=logging.CRITICAL)
+    logging.getLogger("skysail.batch").setLevel(logging.ERROR)  # bugs of the engine, which are what one looks for
     read = read_scenario(scenario)
     chosen = read.seed if seed is None else seed
     run_virtual(lambda clock: play(read, clock, chosen, _print_line))

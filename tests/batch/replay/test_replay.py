@@ -1,13 +1,9 @@
 """Scenarios: what is refused, what a line says, and that a run repeats exactly."""
 
-import json
-
 import pytest
 import yaml
 
 from skysail.api.errors import ConfigError
-from skysail.simulator.clock import run_virtual
-from skysail.testing.batch_replay.player import play
 from skysail.testing.batch_replay.scenario import read_scenario
 
 API = "scheduling.skysail.io/v1alpha1"
@@ -30,21 +26,6 @@ def pod(name, of="", cpu="1"):
     containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
     spec = {"schedulerName": "sky-scheduler", "containers": containers}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
-
-
-@pytest.fixture
-def replay(tmp_path):
-    """Write a scenario, play it, give its cycles and its end."""
-
-    def run(seed=1, **scenario):
-        file = tmp_path / "scenario.yaml"
-        file.write_text(yaml.safe_dump(scenario))
-        lines = []
-        read = read_scenario(file)
-        run_virtual(lambda clock: play(read, clock, seed, lambda line: lines.append(json.loads(json.dumps(line)))))
-        return lines[:-1], lines[-1]["final"]
-
-    return run
 
 
 RECLAIM = {

@@ -1,13 +1,14 @@
 """The engine's connection: watches whose news come late, bindings that are refused, and how many writes there were."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 
 from skysail.api.errors import Conflict
 from skysail.api.ports import Handler, Request, Response, User
+from skysail.testing.batch_replay.acts import PodMatch
 from skysail.testing.calls import Call, call_of
 from skysail.testing.faults import Action, Faults
 
@@ -22,7 +23,7 @@ class SlowNews:
         group: Runs what reads ahead.
 
     Attributes:
-        delays: By resource, how many seconds its events are held back.
+        delays: By resource, how many seconds its events are held back; `*` for those not named.
         writes: How many requests may have changed something, leases and events left out.
     """
 
@@ -39,6 +40,9 @@ class SlowNews:
         if response.stream is None:
             return response
         return replace(response, stream=self._held_back(call, response.stream))
+
+    def _delay(self, resource: str) -> float:
+        return self.delays.get(resource, self.delays.get("*", 0.0))
 
     async def _held_back(self, call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Every chunk at its time: when it came, and what its resource's delay was then."""
@@ -67,7 +71,7 @@ class SlowNews:
         clock = asyncio.get_running_loop()
         try:
             async for chunk in chunks:
-                waiting.put_nowait((clock.time() + self.delays.get(call.resource, 0.0), chunk))
+                waiting.put_nowait((clock.time() + self._delay(call.resource), chunk))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - handed on to whoever reads the stream
@@ -76,11 +80,23 @@ class SlowNews:
             waiting.put_nowait((clock.time(), None))
 
 
-def fail_binds(faults: Faults, match: str, times: int) -> None:
-    """Refuse the next so many bindings of pods with such a name, as a server does that knows better."""
+def fail_binds(faults: Faults, pods: PodMatch, times: int, labels_of: Callable[[str], Mapping[str, str]]) -> None:
+    """Refuse the next so many bindings of such pods, as a server does that knows better.
+
+    Args:
+        faults: Of the engine's connection.
+        pods: Which.
+        times: How many.
+        labels_of: The labels of a pod, by `namespace/name`.
+    """
 
     def matches(call: Call) -> bool:
-        return call.resource == "pods" and call.subresource == "binding" and fnmatchcase(call.name, match)
+        if call.resource != "pods" or call.subresource != "binding":
+            return False
+        if not fnmatchcase(call.name, pods.name) or not fnmatchcase(call.namespace, pods.namespace):
+            return False
+        labels = labels_of(f"{call.namespace}/{call.name}") if pods.labels else {}
+        return all(labels.get(key) == text for key, text in pods.labels.items())
 
     rule = faults.strike_when(Action.FAIL, matches, times)
     rule.error = Conflict("binding refused by the scenario")

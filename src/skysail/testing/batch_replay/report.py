@@ -7,6 +7,7 @@ from skysail.api.core import Pod
 from skysail.api.raw import Raw
 from skysail.batch.engine import Cycle
 from skysail.batch.ledger import Column
+from skysail.batch.model.claim import Claim
 from skysail.batch.model.resources import ANY, FlavorResource, ResourceVector
 from skysail.batch.shares import entitlements_of
 from skysail.batch.world import World
@@ -14,15 +15,21 @@ from skysail.batch.world import World
 
 def outcomes_of(world: World) -> Raw:
     """Every waiting unit and why it waits."""
-    return {
-        job.name: {"code": job.outcome.code.value, "numbers": dict(job.outcome.numbers)}
-        for _, job in sorted(world.jobs.items())
-        if job.outcome is not None
-    }
+    found: Raw = {}
+    for key, job in sorted(world.jobs.items()):
+        if job.outcome is not None:
+            record = {"code": job.outcome.code.value, "numbers": dict(job.outcome.numbers)}
+            found[key if job.name in found else job.name] = record
+    return found
+
+
+def unit_name(key: str) -> str:
+    """A job's key as people know it: that of a pod without a group is the pod's name."""
+    return key.removeprefix("pod:")
 
 
 def cycle_line(number: int, at: float, world: World, cycle: Cycle | None, writes: int) -> Raw:
-    """One cycle's line.
+    """One cycle's line; with `faults` (tracebacks) or `problems` (broken invariants) only where there are some.
 
     Args:
         number: From 1.
@@ -32,29 +39,42 @@ def cycle_line(number: int, at: float, world: World, cycle: Cycle | None, writes
         writes: Requests of the engine since the line before that may have changed something.
     """
     effects = cycle.effects if cycle is not None else None
-    return {
+    binds = effects.binds if effects is not None else ()
+    evictions = effects.evictions if effects is not None else ()
+    claims = effects.claims if effects is not None else ()
+    line: Raw = {
         "cycle": number,
         "at": round(at, 3),
-        "binds": [
-            {"pod": task.key, "node": task.node} for batch in (effects.binds if effects else ()) for task in batch.tasks
-        ],
-        "evictions": [{"pod": each.task.key, "for": each.claim.job} for each in (effects.evictions if effects else ())],
-        "claims": [
-            {"id": each.id, "for": each.job, "victims": sorted(each.victims.values()), "capacity": dict(each.capacity)}
-            for each in (effects.claims if effects else ())
-        ],
+        "binds": [{"pod": task.key, "node": task.node} for batch in binds for task in batch.tasks],
+        "evictions": [{"pod": each.task.key, "for": unit_name(each.claim.job)} for each in evictions],
+        "claims": [_claim(each) for each in claims],
         "outcomes": outcomes_of(world),
         "writes": writes,
     }
+    if cycle is not None and cycle.faults:
+        line["faults"] = list(cycle.faults)
+    if cycle is not None and cycle.problems:
+        line["problems"] = list(cycle.problems)
+    return line
 
 
-def final_line(world: World, pods: list[Pod], digests: list[str]) -> Raw:
+def _claim(claim: Claim) -> Raw:
+    return {
+        "id": claim.id,
+        "for": unit_name(claim.job),
+        "victims": sorted(claim.victims.values()),
+        "capacity": dict(claim.capacity),
+    }
+
+
+def final_line(world: World, pods: list[Pod], digests: list[str], *, ledger_held: bool = True) -> Raw:
     """The last line.
 
     Args:
         world: At the end.
         pods: All there are on the server.
         digests: Of all cycles, in order.
+        ledger_held: Whether no broken invariant was found after any cycle.
     """
     phases: dict[str, int] = {}
     for pod in pods:
@@ -73,7 +93,7 @@ def final_line(world: World, pods: list[Pod], digests: list[str]) -> Raw:
     final: Raw = {
         "pods": dict(sorted(phases.items())),
         "queues": queues,
-        "ledger_equals_rebuild": world.ledger == world.rebuilt_ledger(),
+        "ledger_equals_rebuild": ledger_held and world.ledger == world.rebuilt_ledger(),
         "digest": total,
     }
     return {"final": final}

@@ -2,14 +2,14 @@
 
 seed: 7                                     # --seed says otherwise
 config: {actions: [...]}                    # the engine's configuration; the default one when absent
-nodes: 4                                    # or Node objects among `objects`
+nodes: 4                                    # node-0, node-1, ..., or Node objects among `objects`
 objects: [{apiVersion: ..., kind: ...}, ...]
 objectFiles: [manifests.yaml]               # beside the scenario's own file
 schedulerName: sky-scheduler
-steps:
-  - {at: 5, apply: {...}}                   # one object or a list; Nodes become hollow nodes
+steps:                                      # any number of acts at a moment, done in the order they are written in
+  - {at: 5, apply: {...}}                   # one thing or a list, as with every act; Nodes become hollow nodes
   - {at: 5, applyFiles: [more.yaml]}
-  - {at: 6, delete: {kind: Pod, name: a}}
+  - {at: 6, delete: {kind: Pod, name: a}}   # or Pod/a, or a manifest
   - {at: 7, patch: {kind: Queue, name: q, patch: {spec: {...}}}}
   - {at: 8, delayWatch: {kind: Pod, seconds: 3}}
   - {at: 9, failBind: {match: "train-*", times: 2}}
@@ -18,124 +18,46 @@ steps:
   - {at: 12, addNode: {name: node-9, capacity: {cpu: "8"}}}
   - {at: 13, setDevice: {node: node-1, resource: nvidia.com/gpu, count: 6}}
   - {at: 14, crash: scheduler}
-run: {cycles: 30}                           # or {until: 60}, seconds
+run: {cycles: 30}                           # or {until: 60}, seconds; when absent, 20 seconds after the last step
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
 from skysail.api.errors import ConfigError
-from skysail.api.kinds import KINDS, Kind
 from skysail.api.raw import Raw
-from skysail.batch.foreign.definitions import foreign_definitions
-from skysail.batch.kinds import batch_definitions
+from skysail.batch.config import default_configuration, load_configuration
+from skysail.batch.session import Configuration
 from skysail.scheduler.config.decode import load_yaml
-from skysail.simulator.hollow import HollowNode
+from skysail.scheduler.config.durations import parse_duration
+from skysail.testing.batch_replay.acts import (
+    ACTS,
+    Act,
+    AddNode,
+    Apply,
+    FailNode,
+    Part,
+    Place,
+    RecoverNode,
+    SetDevice,
+    node_of,
+    read_acts,
+    unfolded,
+)
+from skysail.testing.batch_replay.kinds import DEFINITION, KnownKinds, kinds_defined
 
-ACTS: Final = (
-    "apply", "applyFiles", "delete", "patch", "delayWatch", "failBind", "failNode", "recoverNode", "addNode",
-    "setDevice", "crash",
-)  # fmt: skip
-DEFAULT_CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A part of the file."""
-
-
-class Named(_Part, frozen=True, kw_only=True):
-    """An object by name.
-
-    Attributes:
-        kind: Its kind.
-        name: Its name.
-        namespace: Where; ignored for kinds without.
-        api_version: Where several APIs have the kind.
-    """
-
-    kind: str
-    name: str
-    namespace: str = "default"
-    api_version: str = ""
+GRACE_SECONDS: Final = 20.0
+"""How long a run goes on after its last step when nothing else is said."""
+FIRST: Final = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 2, "Node": 3}
+"""What is made before everything else at the start, whatever the order in the file: others cannot do without."""
 
 
-class Patch(Named, frozen=True, kw_only=True):
-    """A merge patch.
-
-    Attributes:
-        patch: The change.
-        subresource: For example `status`.
-    """
-
-    patch: Raw
-    subresource: str = ""
-
-
-class DelayWatch(_Part, frozen=True, kw_only=True):
-    """The engine hears of a kind later from now on.
-
-    Attributes:
-        kind: Which.
-        seconds: How much later; 0 ends it.
-    """
-
-    kind: str
-    seconds: float
-
-
-class FailBind(_Part, frozen=True, kw_only=True):
-    """The next bindings of these pods are refused.
-
-    Attributes:
-        match: The pods' names, `*` stands for anything.
-        times: How many.
-    """
-
-    match: str = "*"
-    times: int = 1
-
-
-class AddNode(_Part, frozen=True, kw_only=True):
-    """A hollow node more.
-
-    Attributes:
-        name: Its name.
-        capacity: Its capacity; what every node has when empty.
-        labels: Its labels.
-        taints: Its taints.
-    """
-
-    name: str
-    capacity: dict[str, int | str] = {}
-    labels: dict[str, str] = {}
-    taints: list[Raw] = []
-
-    def hollow(self) -> HollowNode:
-        """As the simulator takes it."""
-        capacity = {name: str(amount) for name, amount in self.capacity.items()}
-        return HollowNode(self.name, capacity={**DEFAULT_CAPACITY, **capacity}, labels=self.labels, taints=self.taints)
-
-
-class SetDevice(_Part, frozen=True, kw_only=True):
-    """A node offers another number of devices from now on.
-
-    Attributes:
-        node: Its name.
-        resource: The devices' resource.
-        count: How many there are.
-    """
-
-    node: str
-    resource: str = "nvidia.com/gpu"
-    count: int = 0
-
-
-class Run(_Part, frozen=True, kw_only=True):
+class Run(Part, frozen=True, kw_only=True):
     """When it ends: after so many cycles, or so many seconds.
 
     Attributes:
@@ -147,60 +69,56 @@ class Run(_Part, frozen=True, kw_only=True):
     until: float | None = None
 
 
-class Step(_Part, frozen=True, kw_only=True):
-    """What happens at a moment: exactly one of the acts.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happens at a moment.
 
     Attributes:
         at: Seconds after the engine was started.
-        apply: Objects to make or change.
-        apply_files: Files of such objects, beside the scenario's own.
-        delete: Objects to delete.
-        patch: Changes to make.
-        delay_watch: News that comes late.
-        fail_bind: Bindings that are refused.
-        fail_node: A node that falls silent.
-        recover_node: A node that speaks again.
-        add_node: A node more.
-        set_device: Devices that come or go.
-        crash: `scheduler`: killed and started anew.
+        acts: What, in order, each with the place where it stands.
     """
 
-    at: float = 0.0
-    apply: Raw | list[Raw] | None = None
-    apply_files: list[str] | None = None
-    delete: Named | list[Named] | None = None
-    patch: Patch | list[Patch] | None = None
-    delay_watch: DelayWatch | None = None
-    fail_bind: FailBind | None = None
-    fail_node: str | None = None
-    recover_node: str | None = None
-    add_node: AddNode | list[AddNode] | None = None
-    set_device: SetDevice | None = None
-    crash: str | None = None
+    at: float
+    acts: tuple[tuple[Act, Place], ...]
 
 
-class Scenario(_Part, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True)
+class Scenario:
     """A whole file.
 
     Attributes:
-        nodes: How many equal hollow nodes there are beside Node objects.
-        objects: What there is at the start.
-        object_files: Files of such objects, beside the scenario's own.
-        scheduler_name: Whose pods the engine schedules.
-        steps: What happens.
+        objects: What is made at the start beside the nodes, in that order; each with its place.
+        nodes: Hollow nodes there are at the start.
+        steps: What happens, in the order of time.
         run: When it ends.
-        config: The engine's configuration.
+        configuration: The engine's.
+        kinds: All that it may speak of.
+        scheduler_name: Whose pods the engine schedules.
         seed: Of names, uids and ties.
         name: For people.
     """
 
-    objects: list[Raw] = []
-    object_files: list[str] = []
+    objects: tuple[tuple[Act, Place], ...]
+    nodes: tuple[AddNode, ...]
+    steps: tuple[Step, ...]
+    run: Run
+    configuration: Configuration
+    kinds: KnownKinds
     scheduler_name: str = "sky-scheduler"
-    steps: list[Step] = []
-    run: Run = Run(cycles=20)
+    seed: int = 0
+    name: str = ""
+
+
+class _File(Part, frozen=True, kw_only=True):
+    """The file's own fields; objects and steps are read one by one."""
+
+    objects: tuple[Any, ...] = ()
+    object_files: tuple[str, ...] = ()
+    scheduler_name: str = "sky-scheduler"
+    steps: tuple[Any, ...] = ()
+    run: Run | None = None
     nodes: int = 0
-    config: Raw | None = None
+    config: Raw | str | None = None
     seed: int = 0
     name: str = ""
 
@@ -211,99 +129,137 @@ def read_scenario(path: Path) -> Scenario:
     Raises:
         ConfigError: It cannot be read, or does not say what a scenario says; with the path of the field.
     """
+    file, place = _read_file(path)
+    objects = [
+        (each, place.below("objects").below(number))
+        for number, obj in enumerate(file.objects)
+        for each in unfolded(obj, place.below("objects").below(number))
+    ]
+    objects += _objects_of(file.object_files, path.parent, place.below("objectFiles"))
+    objects.sort(key=lambda each: FIRST.get(each[0]["kind"], 9))
+    nodes = [AddNode(name=f"node-{number}") for number in range(file.nodes)]
+    nodes += [node_of(obj, where) for obj, where in objects if obj["kind"] == "Node"]
+    steps = [_step(each, place.below("steps").below(n), path.parent) for n, each in enumerate(file.steps)]
+    steps.sort(key=lambda step: step.at)
+    _check_nodes(nodes, steps)
+    run = file.run or Run(until=GRACE_SECONDS + max((step.at for step in steps), default=0.0))
+    if (run.cycles is None) == (run.until is None):
+        raise place.below("run").fault("one of cycles and until is wanted")
+    return Scenario(
+        tuple((Apply(object=obj), where) for obj, where in objects if obj["kind"] != "Node"),
+        tuple(nodes),
+        tuple(steps),
+        run,
+        _configuration(file.config, place.below("config")),
+        place.kinds,
+        file.scheduler_name,
+        file.seed,
+        file.name,
+    )
+
+
+def _read_file(path: Path) -> tuple[_File, Place]:
     file = str(path)
     try:
         document = load_yaml(path.read_bytes(), file)
     except OSError as error:
         raise ConfigError(error.strerror or "cannot be read", file=file) from error
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise ConfigError("is no scenario: a mapping is wanted", file=file)
+    known = [field.encode_name for field in msgspec.structs.fields(_File)]
+    for field in document:
+        if field not in known:
+            raise ConfigError(f"unknown; known are {', '.join(known)}", file=file, path=str(field))
     try:
-        scenario = msgspec.convert(document, Scenario)
+        found = msgspec.convert(document, _File)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"is no scenario: {error}", file=file) from error
-    scenario = _with_files(scenario, path.parent)
-    for number, obj in enumerate(scenario.objects):
-        _check_object(obj, file, f"objects[{number}]")
-    for number, step in enumerate(scenario.steps):
-        _check_step(step, file, f"steps[{number}]")
-    if (scenario.run.cycles is None) == (scenario.run.until is None):
-        raise ConfigError("one of cycles and until is wanted", file=file, path="run")
-    return scenario
+        words, _, where = str(error).partition(" - at ")
+        raise ConfigError(words.replace("`", ""), file=file, path=where.strip("`").removeprefix("$.")) from error
+    return found, Place(file, "", KnownKinds(kinds_defined(_definitions(document, found, path.parent))))
 
 
-def _with_files(scenario: Scenario, folder: Path) -> Scenario:
-    """With the objects of the files it names in the places of their names."""
-    objects = [*scenario.objects, *_read_files(scenario.object_files, folder)]
-    steps = [
-        replace(step, apply=_read_files(step.apply_files, folder), apply_files=None) if step.apply_files else step
-        for step in scenario.steps
-    ]
-    return replace(scenario, objects=objects, steps=steps)
+def _definitions(document: Raw, file: _File, folder: Path) -> list[Raw]:
+    """The kinds a scenario defines itself, wherever it does: they must be known before its objects are read."""
+    found = list(file.objects)
+    for step in file.steps:
+        if isinstance(step, dict):
+            applied = step.get("apply")
+            found += applied if isinstance(applied, list) else [applied]
+    for names in (file.object_files, *(step.get("applyFiles") for step in file.steps if isinstance(step, dict))):
+        for name in names if isinstance(names, list | tuple) else ():
+            found += _documents(folder / str(name))
+    return [each for each in found if isinstance(each, dict) and each.get("kind") == DEFINITION]
 
 
-def _read_files(names: list[str], folder: Path) -> list[Raw]:
-    found: list[Raw] = []
+def _documents(file: Path) -> list[object]:
+    try:
+        return [each for each in yaml.safe_load_all(file.read_text()) if each is not None]
+    except OSError as error:
+        raise ConfigError(error.strerror or "cannot be read", file=str(file)) from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", file=str(file)) from error
+
+
+def _objects_of(names: Iterable[str], folder: Path, place: Place) -> list[tuple[Raw, Place]]:
+    found: list[tuple[Raw, Place]] = []
     for name in names:
-        file = folder / name
+        for number, document in enumerate(_documents(folder / name), 1):
+            where = Place(str(folder / name), f"document {number}", place.kinds)
+            found += [(each, where) for each in unfolded(document, where)]
+    return found
+
+
+def _configuration(config: Raw | str | None, place: Place) -> Configuration:
+    if config is None:
+        return default_configuration()
+    text = config if isinstance(config, str) else yaml.safe_dump(config)
+    return load_configuration(text, f"{place.file}: {place.path}")
+
+
+def _step(value: object, place: Place, folder: Path) -> Step:
+    words = ("at", "applyFiles", *ACTS)
+    if not isinstance(value, dict):
+        raise place.fault(f"a mapping is wanted, of at and one or more of {', '.join(words[1:])}")
+    for word in value:
+        if word not in words:
+            raise place.below(str(word)).fault(f"unknown; known are {', '.join(words)}")
+    acts: list[tuple[Act, Place]] = []
+    for word, each in value.items():
+        where = place.below(word)
+        if word == "applyFiles":
+            names = each if isinstance(each, list) else [each]
+            acts += [(Apply(object=obj), at) for obj, at in _objects_of(map(str, names), folder, where)]
+        elif word != "at":
+            acts += [(act, where) for act in read_acts(word, each, where)]
+    if not acts and not any(word in value for word in words[1:]):
+        raise place.fault(f"nothing happens: one or more of {', '.join(words[1:])} is wanted")
+    return Step(_seconds(value.get("at", 0), place.below("at")), tuple(acts))
+
+
+def _seconds(value: object, place: Place) -> float:
+    """Seconds, as a number or as a duration."""
+    if isinstance(value, str):
         try:
-            documents = list(yaml.safe_load_all(file.read_text()))
-        except OSError as error:
-            raise ConfigError(error.strerror or "cannot be read", file=str(file)) from error
-        except yaml.YAMLError as error:
-            raise ConfigError(f"is no YAML: {error}", file=str(file)) from error
-        found += [document for document in documents if document is not None]
-    for number, obj in enumerate(found):
-        if not isinstance(obj, dict):
-            raise ConfigError("is no object", file=str(folder), path=f"document {number + 1}")
-    return found
+            return parse_duration(value)
+        except ValueError as error:
+            raise place.fault(f"seconds are wanted, not {value!r}") from error
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise place.fault(f"seconds from 0 on are wanted, not {value!r}")
+    return float(value)
 
 
-def _check_step(step: Step, file: str, path: str) -> None:
-    given = [act for act in ACTS if getattr(step, _attribute(act)) is not None]
-    if len(given) != 1:
-        raise ConfigError(f"exactly one of {', '.join(ACTS)} is wanted", file=file, path=path)
-    if step.crash not in (None, "scheduler"):
-        raise ConfigError(f"{step.crash!r}: only the scheduler can crash", file=file, path=f"{path}.crash")
-    for obj in listed(step.apply):
-        _check_object(obj, file, f"{path}.apply")
-    for each in (*listed(step.delete), *listed(step.patch)):
-        if find_kind(each.kind, each.api_version) is None:
-            raise ConfigError(f"unknown kind {each.kind!r}", file=file, path=f"{path}.{given[0]}.kind")
-
-
-def _check_object(obj: Raw, file: str, path: str) -> None:
-    name = (obj.get("metadata") or {}).get("name")
-    if not isinstance(name, str) or find_kind(str(obj.get("kind")), str(obj.get("apiVersion"))) is None:
-        words = f"apiVersion, a known kind and metadata.name are wanted, not {obj.get('apiVersion')}, {obj.get('kind')}"
-        raise ConfigError(words, file=file, path=path)
-
-
-def _attribute(act: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in act)
-
-
-def listed(value: Any) -> list[Any]:
-    """What may be one or several, as a list."""
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
-def _custom_kinds() -> list[Kind[Raw]]:
-    found = []
-    for definition in (*batch_definitions(), *foreign_definitions()):
-        spec = definition["spec"]
-        for version in spec["versions"]:
-            names = spec["names"]
-            namespaced = spec["scope"] == "Namespaced"
-            found.append(Kind(spec["group"], version["name"], names["kind"], names["plural"], namespaced, dict))
-    return found
-
-
-_KINDS: Final[tuple[Kind[Any], ...]] = (*KINDS, *_custom_kinds())
-
-
-def find_kind(name: str, api_version: str = "") -> Kind[Any] | None:
-    """A kind by name; of several APIs that have it the built-in one, then ours, unless the version says which."""
-    return next(
-        (kind for kind in _KINDS if kind.name == name and (not api_version or kind.api_version == api_version)), None
-    )
+def _check_nodes(nodes: list[AddNode], steps: list[Step]) -> None:
+    """A node that something happens to must have been added before."""
+    known = {node.name for node in nodes}
+    for step in steps:
+        for act, place in step.acts:
+            if isinstance(act, AddNode):
+                known.add(act.name)
+            elif isinstance(act, Apply) and act.object["kind"] == "Node":
+                known.add(act.object["metadata"]["name"])
+            name = act.node if isinstance(act, SetDevice) else ""
+            name = act.name if isinstance(act, FailNode | RecoverNode) else name
+            if name and name not in known:
+                raise place.fault(f"there is no node {name!r} at that time; there are {', '.join(sorted(known))}")
