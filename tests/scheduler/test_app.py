@@ -3,7 +3,9 @@
 import asyncio
 import random
 
-from skysail.api.errors import Unreachable
+import pytest
+
+from skysail.api.errors import InternalError, ServerTimeout, ServiceUnavailable, Unreachable
 from skysail.api.kinds import NODES, PODS
 from skysail.api.ports import Response
 from skysail.client.inprocess import InProcessTransport
@@ -162,7 +164,7 @@ async def test_a_failed_bind_is_undone_and_tried_again(world: World):
     def fail_first(request):
         if request.path.endswith("/binding") and not refusals:
             refusals.append(request)
-            raise Unreachable("connection reset")
+            raise ServiceUnavailable("not now")
 
     transport.fault = fail_first
     async with world.running(scheduler := world.scheduler(transport=transport)):
@@ -171,7 +173,7 @@ async def test_a_failed_bind_is_undone_and_tried_again(world: World):
         assert scheduler.cache.statistics().pods == 0
         status, reason, message = await world.condition("web")
         assert (status, reason) == ("False", "SchedulerError")
-        assert message == 'running Bind plugin "DefaultBinder": connection reset'
+        assert message == 'running Bind plugin "DefaultBinder": not now'
         await settle(within=3.0)
         assert await world.node_of("web") == "n1"
         assert scheduler.attempts.last("default", "web").tries == 2
@@ -198,6 +200,51 @@ async def test_a_bind_that_went_through_though_its_answer_was_lost_is_not_done_a
         assert scheduler.cache.statistics().pods == 1
         scheduler.queue.validate()
         assert len(scheduler.queue) == 0
+
+
+@pytest.mark.parametrize("reached", [True, False])
+@pytest.mark.parametrize("error", [Unreachable("no answer"), InternalError("etcd timed out"), ServerTimeout("late")])
+def test_while_nobody_knows_whether_a_pod_is_bound_its_room_is_not_given_away(reached, error):
+    @in_world
+    async def run(world: World):
+        """The watch lags behind: what was bound is not seen before somebody else could be put into its room."""
+        await world.node("n1", cpu="1")
+        inner = InProcessTransport(world.server, ADMIN)
+        transport = LaggingTransport(inner)
+        lost = []
+
+        async def lose_answer(request):
+            lost.append(request)
+            transport.lag = 60.0
+            if reached:
+                await inner.request(request)
+            raise error
+
+        transport.fault = lambda request: (
+            lose_answer(request) if "first/binding" in request.path and len(lost) < 3 else None
+        )
+        await world.pod("first", cpu="800m")
+        await settle(within=1.0)
+        await world.pod("second", cpu="800m")
+        async with world.running(scheduler := world.scheduler(transport=transport)):
+            await settle(within=400.0)
+            bound = [await world.node_of("first"), await world.node_of("second")]
+            assert sorted(bound) == ["", "n1"], "one of them, never both"
+            assert reached <= (bound[0] == "n1")
+            scheduler.queue.validate()
+
+    run()
+
+
+class LaggingTransport(FaultyTransport):
+    """Watches that show everything late."""
+
+    lag = 0.0
+
+    async def stream(self, request):
+        async for line in super().stream(request):
+            await asyncio.sleep(self.lag)
+            yield line
 
 
 @in_world

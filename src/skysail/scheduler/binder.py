@@ -2,19 +2,34 @@
 
 `parallelism` bounds how many binds are under way; how many wait for their turn is known, so that the scheduling loop
 can pause before decisions run far ahead of writes.
+
+| what came back                | what is known | what follows                                              |
+| ----------------------------- | ------------- | --------------------------------------------------------- |
+| success                       | bound         |                                                           |
+| no answer                     | nothing       | look at the pod, bind again if need be, until one answers |
+| 500, 504; 409 after no answer | nothing       | look at the pod: bound as wanted, or the error stands     |
+| any other refusal             | not bound     | the error stands                                          |
+
+Differs: kube-scheduler takes no answer for a failure and forgets the pod; if it was bound after all, another pod may be
+put into its room before the watch says so, and the node is oversold.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
-from skysail.api.errors import ApiError, NotFound, Unreachable
-from skysail.api.kinds import NODES
+from skysail.api.core import Pod
+from skysail.api.errors import ApiError, Conflict, InternalError, NotFound, RequestTimeout, ServerTimeout, Unreachable
+from skysail.api.kinds import NODES, PODS, Kind
 from skysail.client.api_client import ApiClient
 from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
 
 _log = logging.getLogger(__name__)
+
+_UNKNOWN: Final = (InternalError, ServerTimeout, RequestTimeout)
+_FIRST_WAIT_SECONDS: Final = 0.1
+_LONGEST_WAIT_SECONDS: Final = 5.0
 
 
 class BindingClient(Protocol):
@@ -22,6 +37,10 @@ class BindingClient(Protocol):
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         """Write a binding."""
+        ...
+
+    async def get(self, kind: Kind[Pod], name: str, namespace: str) -> Pod:
+        """Read a pod."""
         ...
 
 
@@ -47,16 +66,14 @@ class BoundedBinder:
         self._fewer = asyncio.Event()
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Write a binding once it is this one's turn.
+        """Write a binding once it is this one's turn; ends when it is known whether it was written.
 
         Raises:
             ApiError: The server refused.
-            Unreachable: No answer.
         """
         self.pending += 1
         try:
-            async with self._turn:
-                await self._client.bind(namespace, name, uid, node_name)
+            await self._bind(namespace, name, uid, node_name)
         except NotFound as error:
             if error.status.details is not None and error.status.details.kind in ("nodes", "Node"):
                 await self._node_missing(node_name)
@@ -64,6 +81,35 @@ class BoundedBinder:
         finally:
             self.pending -= 1
             self._fewer.set()
+
+    async def _bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        unsure, wait = False, _FIRST_WAIT_SECONDS
+        while True:
+            try:
+                async with self._turn:
+                    if not unsure or not await self._is_bound(namespace, name, uid, node_name):
+                        await self._write(namespace, name, uid, node_name, unsure=unsure)
+            except Unreachable as error:
+                _log.info(
+                    "no answer to a binding, will look", extra={"pod": f"{namespace}/{name}", "error": str(error)}
+                )
+                unsure = True
+            else:
+                return
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+
+    async def _write(self, namespace: str, name: str, uid: str, node_name: str, *, unsure: bool) -> None:
+        try:
+            await self._client.bind(namespace, name, uid, node_name)
+        except ApiError as error:
+            known = not isinstance(error, _UNKNOWN) and not (unsure and isinstance(error, Conflict))
+            if known or not await self._is_bound(namespace, name, uid, node_name):
+                raise
+
+    async def _is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
+        pod = await self._client.get(PODS, name, namespace)
+        return (pod.uid, pod.spec.node_name) == (uid, node_name)
 
     async def wait_below(self, limit: int) -> None:
         """Wait until fewer than `limit` binds are pending."""
