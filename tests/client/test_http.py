@@ -99,38 +99,44 @@ async def connected(url, **config):
         await transport.close()
 
 
-async def ask(url, path="/who", times=1, **config):
+async def ask(url, path="/who", times=1, method="GET", **config):
     async with connected(url, **config) as transport:
-        return [(await transport.request(Request("GET", path))) for _ in range(times)]
+        return [(await transport.request(Request(method, path))) for _ in range(times)]
 
 
-async def test_a_server_of_the_given_authority_is_trusted(authority, server_tls):
+@pytest.fixture(params=["GET", "POST"])
+def method(request):
+    """Reads and writes travel over different code, and promise the same."""
+    return request.param
+
+
+async def test_a_server_of_the_given_authority_is_trusted(method, authority, server_tls):
     async with listening(peer, server_tls) as url:
-        (response,) = await ask(url, ca_data=authority[0])
+        (response,) = await ask(url, method=method, ca_data=authority[0])
         assert response.body == b"nobody"
 
 
-async def test_a_server_nobody_vouches_for_is_not_spoken_to(server_tls):
+async def test_a_server_nobody_vouches_for_is_not_spoken_to(method, server_tls):
     stranger = make_certificate("stranger", authority=True)
     async with listening(peer, server_tls) as url:
         for trusted in (b"", stranger[0]):
             with pytest.raises(Unreachable, match=r"(?i)certificate"):
-                await ask(url, ca_data=trusted)
+                await ask(url, method=method, ca_data=trusted)
 
 
-async def test_verification_can_be_switched_off_and_the_expected_name_set(authority, server_tls):
+async def test_verification_can_be_switched_off_and_the_expected_name_set(method, authority, server_tls):
     async with listening(peer, server_tls) as url:
-        assert (await ask(url, insecure=True))[0].status == 200
-        assert (await ask(url, ca_data=authority[0], tls_server_name="server.test"))[0].status == 200
+        assert (await ask(url, method=method, insecure=True))[0].status == 200
+        assert (await ask(url, method=method, ca_data=authority[0], tls_server_name="server.test"))[0].status == 200
         with pytest.raises(Unreachable, match=r"(?i)hostname|other\.test"):
-            await ask(url, ca_data=authority[0], tls_server_name="other.test")
+            await ask(url, method=method, ca_data=authority[0], tls_server_name="other.test")
 
 
-async def test_a_client_certificate_is_shown(authority, server_tls):
+async def test_a_client_certificate_is_shown(method, authority, server_tls):
     certificate, key, *_ = make_certificate("alice", authority)
     credentials = StaticCredentials(certificate=ClientCertificate(certificate, key))
     async with listening(peer, server_tls) as url:
-        (response,) = await ask(url, ca_data=authority[0], credentials=credentials)
+        (response,) = await ask(url, method=method, ca_data=authority[0], credentials=credentials)
         assert response.body == b"alice"
 
 
@@ -146,7 +152,7 @@ class Sequence:
         return MadeCredential(self.left.pop(0), self.expires)
 
 
-async def test_a_renewed_certificate_is_shown_on_new_connections(authority, server_tls):
+async def test_a_renewed_certificate_is_shown_on_new_connections(method, authority, server_tls):
     async def refuse_alice(http):
         who = (await peer(http)).text
         return web.Response(status=401 if who == "alice" else 200, text=who)
@@ -154,7 +160,7 @@ async def test_a_renewed_certificate_is_shown_on_new_connections(authority, serv
     people = [make_certificate(name, authority)[:2] for name in ("alice", "bob")]
     maker = Sequence(*(Credential("", ClientCertificate(*pair), renewable=True) for pair in people))
     async with listening(refuse_alice, server_tls) as url:
-        responses = await ask(url, times=2, ca_data=authority[0], credentials=Renewed(maker))
+        responses = await ask(url, method=method, times=2, ca_data=authority[0], credentials=Renewed(maker))
         assert [response.body for response in responses] == [b"bob", b"bob"]
         assert maker.made == 2
 
@@ -172,15 +178,15 @@ async def test_a_config_that_cannot_work_is_refused_at_once(config, message):
         HttpTransport(config, clock=WallClock())
 
 
-async def test_a_broken_client_certificate_is_refused(authority):
+async def test_a_broken_client_certificate_is_refused(method, authority):
     credentials = StaticCredentials(certificate=ClientCertificate(b"rubbish", b"rubbish"))
     with pytest.raises(ConfigError, match="client-certificate: no PEM certificate with its key"):
-        await ask("https://127.0.0.1:1", credentials=credentials)
+        await ask("https://127.0.0.1:1", method=method, credentials=credentials)
 
 
-async def test_a_refused_connection_is_unreachable():
-    with pytest.raises(Unreachable, match=r"GET http://127\.0\.0\.1:1/who"):
-        await ask("http://127.0.0.1:1")
+async def test_a_refused_connection_is_unreachable(method):
+    with pytest.raises(Unreachable, match=rf"{method} http://127\.0\.0\.1:1/who"):
+        await ask("http://127.0.0.1:1", method=method)
 
 
 def token_file(path):
@@ -199,18 +205,18 @@ def only(token):
     return check, seen
 
 
-async def test_a_rotated_token_file_is_read_again_after_a_401(tmp_path):
+async def test_a_rotated_token_file_is_read_again_after_a_401(method, tmp_path):
     file, accepted = tmp_path / "token", ["old"]
     file.write_text("old\n")
     check, seen = only(accepted)
     async with listening(check) as url, connected(url, credentials=token_file(file)) as transport:
-        assert (await transport.request(Request("GET", "/"))).status == 200
+        assert (await transport.request(Request(method, "/"))).status == 200
         file.write_text("new")
         accepted[0] = "new"
-        assert (await transport.request(Request("GET", "/"))).status == 200
+        assert (await transport.request(Request(method, "/"))).status == 200
         assert seen == ["Bearer old", "Bearer old", "Bearer new"]
         accepted[0] = "unknown"
-        assert (await transport.request(Request("GET", "/"))).status == 401
+        assert (await transport.request(Request(method, "/"))).status == 401
         assert len(seen) == 4, "the same token is not sent twice"
 
 
@@ -226,23 +232,23 @@ async def test_a_watch_renews_its_token_too(tmp_path):
     assert seen == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-async def test_many_rejected_requests_make_one_new_credential():
+async def test_many_rejected_requests_make_one_new_credential(method):
     check, _ = only(["good"])
     maker = Sequence(Credential(bearer("bad"), renewable=True), Credential(bearer("good"), renewable=True))
     async with listening(check) as url, connected(url, credentials=Renewed(maker)) as transport:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(transport.request(Request("GET", "/"))) for _ in range(8)]
+            tasks = [group.create_task(transport.request(Request(method, "/"))) for _ in range(8)]
         assert [task.result().status for task in tasks] == [200] * 8
         assert maker.made == 2
 
 
-async def test_a_path_in_the_servers_url_comes_first_and_groups_are_separate_headers():
+async def test_a_path_in_the_servers_url_comes_first_and_groups_are_separate_headers(method):
     async def show(http):
         return web.json_response([http.path, http.headers.getall("impersonate-group", [])])
 
     headers = (("impersonate-user", "u"), ("impersonate-group", "a"), ("impersonate-group", "b"))
     async with listening(show) as url:
-        (response,) = await ask(f"{url}/k8s/clusters/c1/", "/api", headers=headers)
+        (response,) = await ask(f"{url}/k8s/clusters/c1/", "/api", method=method, headers=headers)
         assert response.body == b'["/k8s/clusters/c1/api", ["a", "b"]]'
 
 

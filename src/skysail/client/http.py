@@ -1,4 +1,6 @@
-"""The transport over HTTP: aiohttp, TLS verified, one pool of connections for each kind of traffic.
+"""The transport over HTTP, TLS verified, one pool of connections for each kind of traffic.
+
+Reads and watches are aiohttp's; writes, small and many, go over `connections`.
 
 Lease renewals and events travel in lanes of their own, so that a thousand binds cannot make a leader lose its lease or
 hide what happened; watches have a lane without limit, because each holds its connection for good.
@@ -22,6 +24,7 @@ from yarl import URL
 from skysail.api.errors import ConfigError, Unreachable, error_from_response
 from skysail.api.ports import Clock, Request, Response
 from skysail.client.config import ServerConfig
+from skysail.client.connections import ConnectionPool
 from skysail.client.credentials import ClientCertificate, Credential
 from skysail.client.deadlines import DEFAULT_TIMEOUT_SECONDS
 from skysail.client.lines import split_lines
@@ -90,11 +93,14 @@ class HttpTransport:
         base = URL(self._base, encoded=True)
         self._scheme, self._authority, self._root = base.scheme, base.raw_authority, base.raw_path.rstrip("/")
         self._encrypted = split.scheme == "https"
+        self._host, self._port = split.hostname, split.port or (443 if self._encrypted else 80)
         self._certificate: ClientCertificate | None = None
         self._authorities = _authorities(config)
         self._trusted, self._distrust = config.ca_data, False
         self._tls = self._tls_for(None)
         self._lanes: dict[Lane, aiohttp.ClientSession] = {}
+        self._pools: dict[Lane, ConnectionPool] = {}
+        self._heads: dict[int, tuple[Mapping[str, str], Credential, bytes]] = {}
         self._closed = False
 
     async def request(self, request: Request) -> Response:
@@ -150,6 +156,8 @@ class HttpTransport:
         seconds = request.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
         try:
             async with asyncio.timeout(seconds):
+                if request.method != "GET":
+                    return await self._write(request, credential)
                 response = await self._send(request, lane_of(request), credential)
                 try:
                     body = await response.read()
@@ -210,6 +218,40 @@ class HttpTransport:
             self._trusted = trusted
             self._tls = self._tls_for(self._certificate)
 
+    async def _write(self, request: Request, credential: Credential) -> Response:
+        """Send a request whose question and answer are small."""
+        lane = lane_of(request)
+        pool = self._pools.get(lane)
+        if pool is None or self._closed or credential.certificate is not self._certificate:
+            pool = await self._pool(lane, credential)
+        start = f"{request.method} {self._target(request)} HTTP/1.1\r\n".encode("ascii")
+        length = b"content-length: %d\r\n\r\n" % len(request.body)
+        return await pool.request(b"".join((start, self._head_of(request, credential), length, request.body)))
+
+    def _head_of(self, request: Request, credential: Credential) -> bytes:
+        """The lines of the headers, as `_headers_of` has them, without what is only for this request."""
+        known = self._heads.get(id(request.headers))
+        if known is not None and known[0] is request.headers and known[1] is credential:
+            return known[2]
+        named = [*self._headers_of(request, credential).items()]
+        headers = [("host", self._authority), *((name, value) for name, value in named if name != "accept-encoding")]
+        if any("\r" in value or "\n" in value for _, value in headers):
+            raise ConfigError("a header has a line break in it", file=self._config.source, path="headers")
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers).encode()
+        if len(self._heads) >= _PREPARED:
+            self._heads.clear()
+        self._heads[id(request.headers)] = (request.headers, credential, head)
+        return head
+
+    async def _pool(self, lane: Lane, credential: Credential) -> ConnectionPool:
+        await self._as(credential)
+        pool = self._pools.get(lane)
+        if pool is None:
+            tls = self._tls if isinstance(self._tls, ssl.SSLContext) else None
+            pool = ConnectionPool(self._host, self._port, tls, self._config.tls_server_name, lane.value)
+            self._pools[lane] = pool
+        return pool
+
     def _headers_of(self, request: Request, credential: Credential) -> CIMultiDict[str]:
         """The request's headers and ours, made once for each mapping that callers use again and again."""
         known = self._prepared.get(id(request.headers))
@@ -223,21 +265,27 @@ class HttpTransport:
         self._prepared[id(request.headers)] = (request.headers, credential, headers)
         return headers
 
-    def _url(self, request: Request) -> URL:
+    def _target(self, request: Request) -> str:
         path = request.path
         if not path.isascii() or not _PLAIN.fullmatch(path):
             path = quote(path, safe=_PATH_CHARACTERS)
-        query = urlencode(request.query) if request.query else ""
-        return URL.build(
-            scheme=self._scheme, authority=self._authority, path=self._root + path, query_string=query, encoded=True
-        )
+        path = self._root + path
+        return f"{path}?{urlencode(request.query)}" if request.query else path
 
-    async def _session(self, lane: Lane, credential: Credential) -> aiohttp.ClientSession:
+    def _url(self, request: Request) -> URL:
+        path, _, query = self._target(request).partition("?")
+        return URL.build(scheme=self._scheme, authority=self._authority, path=path, query_string=query, encoded=True)
+
+    async def _as(self, credential: Credential) -> None:
+        """Show who we are from now on; what was opened as somebody else must not be used again."""
         if self._closed:
             raise Unreachable(f"{self._base}: the transport is closed")
         if credential.certificate != self._certificate:
-            await self._close_lanes()  # what was opened as somebody else must not be used again
+            await self._close_lanes()
             self._tls, self._certificate = self._tls_for(credential.certificate), credential.certificate
+
+    async def _session(self, lane: Lane, credential: Credential) -> aiohttp.ClientSession:
+        await self._as(credential)
         session = self._lanes.get(lane)
         if session is None:
             connector = aiohttp.TCPConnector(limit=lane.value, socket_factory=open_socket)
@@ -251,6 +299,10 @@ class HttpTransport:
 
     async def _close_lanes(self) -> None:
         lanes, self._lanes = self._lanes, {}
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            pool.close()
+        await asyncio.sleep(0)  # closed sockets leave the loop in its next turn
         for session in lanes.values():
             await session.close()
 

@@ -1,0 +1,236 @@
+"""HTTP/1.1 for small requests: kept-alive connections, one request at a time on each, parsed by httptools.
+
+Writes are most of what a scheduler sends, a few hundred bytes each way; a general HTTP client spends ten times as long
+on one as the exchange itself takes (see `docs/benchmarks.md`). Reads and watches, which are long, compressed or both,
+stay with aiohttp.
+
+    a connection is   idle      in `_idle`; closed when anything is heard on it, not used after `_IDLE_SECONDS`
+                      busy      held by one `request`; back to idle only after a whole answer that allows it
+                      closed    for all else: an answer broken off, a time-out, a cancellation, `close`
+
+Never more than `limit` are open or being opened; who comes when all are busy waits, first come, first served. Nothing
+is sent twice: a connection that breaks leaves it open whether the server did what was asked.
+
+Differs from aiohttp: no compression, no cookies, no redirects followed, no proxies; none was in use.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from typing import Final, cast
+
+import httptools
+
+from skysail.api.ports import Response
+
+_IDLE_SECONDS: Final = 15.0
+"""A connection unused for longer may be about to be closed by the other end."""
+
+
+class BrokenOff(OSError):
+    """The connection ended before the whole answer was there, or what came is no HTTP."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection: sends a request, collects its answer. Callbacks in lower case are httptools'."""
+
+    def __init__(self) -> None:
+        self.idle_since = 0.0
+        self.is_open = False
+        self.may_stay = False
+        """Whether the last answer left the connection fit for another request."""
+        self._answer: asyncio.Future[Response] | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._pieces: list[bytes] = []
+        self._headers_complete = False
+
+    def send(self, data: bytes) -> "asyncio.Future[Response]":
+        """Send a whole request; the future holds the whole answer."""
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        if not self.is_open:
+            answer.set_exception(BrokenOff("the server closed the connection"))
+            return answer
+        self.may_stay, self._answer = False, answer
+        self._transport.write(data)
+        return answer
+
+    def abort(self) -> None:
+        """Close at once; what was not sent is not sent."""
+        self._answer = None
+        if self.is_open:
+            self.is_open = False
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self._transport, self.is_open = cast(asyncio.Transport, transport), True
+
+    def data_received(self, data: bytes) -> None:
+        """Something of an answer - or, when nothing was asked, the server's reason to close."""
+        if self._answer is None:
+            self.abort()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.fail(BrokenOff(f"not HTTP: {error}"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The other end closed it, or the network broke."""
+        self.is_open = False
+        if self._answer is None:
+            return
+        if error is None and self._ends_with_connection():
+            self._complete(stays=False)
+        else:
+            why = error if isinstance(error, OSError) else BrokenOff("the server closed the connection")
+            self.fail(why)
+
+    # httptools
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header, or trailer."""
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The body comes next."""
+        self._headers_complete = True
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body, unchunked."""
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """The answer is whole; one that only announces the real one (1xx) is dropped."""
+        if self._parser.get_status_code() < 200:
+            self._clear()
+        elif self._answer is None:  # a second answer to one request
+            self.abort()
+        else:
+            self._complete(stays=bool(self._parser.should_keep_alive()))
+
+    # Small things
+
+    def _ends_with_connection(self) -> bool:
+        """Whether this answer's length is given by the end of the connection only."""
+        lengths = (b"content-length", b"transfer-encoding")
+        return self._headers_complete and not any(name.lower() in lengths for name, _ in self._headers)
+
+    def _complete(self, *, stays: bool) -> None:
+        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers)
+        pieces = self._pieces
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        response = Response(self._parser.get_status_code(), headers, body)
+        answer, self._answer = self._answer, None
+        self._clear()
+        self.may_stay = stays and self.is_open
+        if answer is not None and not answer.done():
+            answer.set_result(response)
+
+    def fail(self, error: OSError) -> None:
+        """Close, and let the request under way end with an error."""
+        answer = self._answer
+        self.abort()
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+    def _clear(self) -> None:
+        self._headers, self._pieces, self._headers_complete = [], [], False
+
+
+class ConnectionPool:
+    """Connections to one server, opened when needed.
+
+    Args:
+        host: Name or address.
+        port: Where it listens.
+        tls: How to check the server; None speaks plainly.
+        server_name: The name its certificate must have; the host's when empty.
+        limit: How many connections at most.
+    """
+
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str, limit: int) -> None:
+        self._host, self._port, self._tls, self._limit = host, port, tls, limit
+        self._server_name = (server_name or host) if tls is not None else None
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._active = 0  # requests that hold a connection, or open one: with the idle ones never more than the limit
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    async def request(self, data: bytes) -> Response:
+        """Send one whole request and wait for the whole answer. The caller sets a time-out.
+
+        Raises:
+            OSError: No connection, or it broke off (`BrokenOff`), or the certificate is not to be trusted.
+        """
+        if self._active < self._limit:
+            self._active += 1
+        else:
+            await self._turn()
+        connection: Connection | None = None
+        try:
+            connection = self._take_idle() or await self._connect()
+            self._busy.add(connection)
+            return await connection.send(data)
+        finally:
+            if connection is not None:
+                self._give_back(connection)
+            self._pass_on()
+
+    def close(self) -> None:
+        """Close all connections; requests under way fail."""
+        self._closed = True
+        for connection in self._idle:
+            connection.abort()
+        self._idle.clear()
+        for connection in list(self._busy):
+            connection.fail(BrokenOff("the connection was closed here"))
+
+    def _take_idle(self) -> Connection | None:
+        """The one used last, so that those beyond need grow old; connections that are of no use are let go."""
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open and now - connection.idle_since < _IDLE_SECONDS:
+                return connection
+            connection.abort()
+        return None
+
+    def _give_back(self, connection: Connection) -> None:
+        self._busy.discard(connection)
+        if connection.may_stay and connection.is_open and not self._closed:
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle.append(connection)
+        else:
+            connection.abort()
+
+    async def _connect(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            Connection, self._host, self._port, ssl=self._tls, server_hostname=self._server_name
+        )
+        return connection
+
+    async def _turn(self) -> None:
+        """Wait until somebody passes on what it held; first come, first served."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        """Let the next one have what a request held."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._active -= 1
