@@ -87,13 +87,25 @@ async def test_an_event_the_server_refuses_is_dropped(cluster):
     assert [event.message for event in await cluster.list(Event)] == ["fine"]
 
 
-async def test_a_full_queue_drops_and_counts(cluster):
-    recorder, faults = await recording(cluster)
+@pytest.mark.parametrize("make", [CoreEventRecorder, SeriesEventRecorder])
+async def test_a_full_queue_drops_and_counts(cluster, make):
+    recorder, faults = await recording(cluster, make)
     faults.lose_requests(resource="events", times=-1)
-    for number in range(1100):
+    for number in range(recorder.max_queued + 100):
         about = Reference("v1", "Pod", "default", f"p{number}", f"u{number}", "")
         recorder.event(about, "Normal", "Made", "a pod")
     assert recorder.dropped == 100
+
+
+async def test_the_scheduler_writes_several_events_at_a_time_and_a_slow_one_holds_up_no_other(cluster):
+    recorder, faults = await recording(cluster, SeriesEventRecorder)
+    faults.delay(1.0, resource="events")
+    for number in range(40):
+        about = Reference("v1", "Pod", "default", f"p{number}", f"u{number}", "")
+        recorder.event(about, "Normal", "Scheduled", "a node", action="Binding")
+    await cluster.advance(11)
+    assert recorder.pending == 0
+    assert len(await cluster.list(Event)) == 40
 
 
 async def test_events_about_cluster_scoped_objects_go_to_the_default_namespace(cluster):

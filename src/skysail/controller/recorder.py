@@ -1,7 +1,7 @@
-"""Writing Events without ever holding anybody up: `event` only queues; one task writes, on its own lane.
+"""Writing Events without ever holding anybody up: `event` only queues; tasks write, on their own lane.
 
-Two writers take the same calls: `CoreEventRecorder` (core/v1, what controllers use) and `SeriesEventRecorder`
-(events.k8s.io/v1, what the scheduler uses). A full queue drops, and counts what it dropped; an unreachable server is
+Two recorders take the same calls: `CoreEventRecorder` (core/v1, what controllers use) writes one after the other;
+`SeriesEventRecorder` (events.k8s.io/v1, what the scheduler uses) a few at a time, because its Events are many. A full queue drops, and counts what it dropped; an unreachable server is
 tried twelve times, ten seconds apart; an Event the server refuses is dropped.
 
 Source: k8s.io/client-go/tools/{record,events}, v1.36.
@@ -31,6 +31,9 @@ _log = logging.getLogger(__name__)
 _MAX_TRIES = 12
 _RETRY_SECONDS = 10.0
 _MAX_QUEUED = 1000
+_MAX_SERIES_QUEUED = 10_000
+"""Upstream's recorder of series has no bound; two for each pod of a large batch must not be lost."""
+_SERIES_WRITERS = 4
 
 SERIES_EVENTS: Kind[dict[str, Any]] = Kind("events.k8s.io", "v1", "Event", "events", True, dict)
 
@@ -81,7 +84,15 @@ class NoRecorder:
 
 
 class _QueueingRecorder:
-    """What both recorders share: the queue, the retries, the names."""
+    """What both recorders share: the queue, the retries, the names.
+
+    Attributes:
+        writers: How many Events are written at a time.
+        max_queued: How many may wait.
+    """
+
+    writers = 1
+    max_queued = _MAX_QUEUED
 
     def __init__(self, client: ApiClient, component: str, *, clock: Clock, rng: Random, host: str = "") -> None:
         self.component, self.host = component, host
@@ -90,7 +101,7 @@ class _QueueingRecorder:
         self._client, self._clock, self._rng = client, clock, rng
         self._queue: deque[Callable[[], Awaitable[None]]] = deque()
         self._wake = asyncio.Event()
-        self._writing = False
+        self._writing = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._last_nanos = 0
@@ -105,16 +116,22 @@ class _QueueingRecorder:
         await self._idle.wait()
 
     async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.writers):
+                group.create_task(self._write_queued())
+
+    async def _write_queued(self) -> None:
         while True:
-            if not self._queue:
-                self._idle.set()
+            while not self._queue:
+                if not self._writing:
+                    self._idle.set()
                 self._wake.clear()
                 await self._wake.wait()
-            self._writing = True
+            self._writing += 1
             try:
                 await self._write(self._queue.popleft())
             finally:
-                self._writing = False
+                self._writing -= 1
 
     async def _write(self, write: Callable[[], Awaitable[None]]) -> None:
         for attempt_number in range(_MAX_TRIES):
@@ -132,7 +149,7 @@ class _QueueingRecorder:
         _log.warning("event not written, retry limit exceeded", extra={"component": self.component})
 
     def _submit(self, write: Callable[[], Awaitable[None]]) -> None:
-        if len(self._queue) >= _MAX_QUEUED:
+        if len(self._queue) >= self.max_queued:
             self.dropped += 1
             return
         self._queue.append(write)
@@ -218,6 +235,9 @@ class SeriesEventRecorder(_QueueingRecorder):
         rng: Spreads retries.
         host: Part of the reporting instance.
     """
+
+    writers = _SERIES_WRITERS
+    max_queued = _MAX_SERIES_QUEUED
 
     def __init__(self, client: ApiClient, component: str, *, clock: Clock, rng: Random, host: str = "") -> None:
         super().__init__(client, component, clock=clock, rng=rng, host=host)
