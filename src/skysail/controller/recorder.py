@@ -1,8 +1,9 @@
 """Writing Events without ever holding anybody up: `event` only queues; tasks write, on their own lane.
 
 Two recorders take the same calls: `CoreEventRecorder` (core/v1, what controllers use) writes one after the other;
-`SeriesEventRecorder` (events.k8s.io/v1, what the scheduler uses) a few at a time, because its Events are many. A full queue drops, and counts what it dropped; an unreachable server is
-tried twelve times, ten seconds apart; an Event the server refuses is dropped.
+`SeriesEventRecorder` (events.k8s.io/v1, what the scheduler uses) a few at a time, because its Events are many. A full
+queue drops, and counts what it dropped; an unreachable server is tried twelve times, ten seconds apart; an Event the
+server refuses is dropped.
 
 Source: k8s.io/client-go/tools/{record,events}, v1.36.
 """
