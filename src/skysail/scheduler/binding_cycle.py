@@ -52,23 +52,21 @@ class BindingCycle:
 
     async def run(self, flight: Flight) -> None:
         """Wait for permission, prepare, bind; undo everything if any of it fails. Raises nothing but cancellation."""
-        self._metrics.in_progress["binding"] += 1
+        running = self._metrics.in_progress
+        running["binding"] += 1
         try:
-            failure = await self._try(flight)
-            if failure is None:
-                await self._bound(flight)
-            else:
-                self._failed(flight, failure)
+            try:
+                failure = await self._bind(flight)
+            except Exception as error:  # noqa: BLE001 - a bug costs this attempt, not the scheduler
+                _log.exception("binding cycle ended in a bug", extra={"pod": flight.pod.key})
+                failure = broken(error)
+            for _ in range(2):  # either ending may be taken twice
+                try:
+                    return await self._bound(flight) if failure is None else self._failed(flight, failure)
+                except Exception:  # noqa: BLE001 - likewise
+                    _log.exception("end of a binding cycle ended in a bug", extra={"pod": flight.pod.key})
         finally:
-            self._metrics.in_progress["binding"] -= 1
-
-    async def _try(self, flight: Flight) -> Failure | None:
-        """`_bind`, where a bug is a failure like any other."""
-        try:
-            return await self._bind(flight)
-        except Exception as error:  # noqa: BLE001 - a bug costs this attempt, not the scheduler
-            _log.exception("binding cycle ended in a bug", extra={"pod": flight.pod.key})
-            return broken(error)
+            running["binding"] -= 1
 
     async def _bind(self, flight: Flight) -> Failure | None:
         binding, state, pod, node_name = flight.profile.binding, flight.state, flight.pod, flight.node_name
@@ -88,7 +86,7 @@ class BindingCycle:
         return None if status.is_success else Failure(status)
 
     async def _bound(self, flight: Flight) -> None:
-        insist("finishing a binding", self._cache.finish_binding, flight.pod.metadata.uid, self._now())
+        self._cache.finish_binding(flight.pod.metadata.uid, self._now())
         try:
             self._tell_bound(flight)
             await flight.profile.binding.post_bind(flight.state, flight.pod, flight.node_name)

@@ -208,7 +208,7 @@ class SchedulingCycle:
             self.fail(profile, info, flight, attempt, start)
         else:
             tasks.create_task(self._binding.run(flight), name=f"bind {info.pod.key}")
-            self._settled(info)
+            del self._popped[info.pod.metadata.uid], self._taken[info.pod.metadata.uid]
 
     def decide(
         self, profile: CycleProfile, info: QueuedPodInfo, attempt: Attempt, start: float
@@ -314,8 +314,4 @@ class SchedulingCycle:
     ) -> None:
         """The attempt failed: note it, requeue the pod."""
         self._failures.handle(profile.name, info, failure, start, attempt)
-        self._settled(info)
-
-    def _settled(self, info: QueuedPodInfo) -> None:
         self._popped.pop(info.pod.metadata.uid, None)
-        self._taken.pop(info.pod.metadata.uid, None)

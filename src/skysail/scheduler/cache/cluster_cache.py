@@ -29,6 +29,7 @@ from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_groups import PodGroups
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.cache.table import NodeTable
 
 MAX_TOMBSTONES = 10_000
 
@@ -133,11 +134,14 @@ class ClusterCache:
         old = info.pod
         spec = msgspec.structs.replace(old.spec, node_name=node_name)
         assumed = info.bound_to(msgspec.structs.replace(old, spec=spec))
-        state = PodState(assumed, node_name, assumed=True)
-        self._pods[info.key] = self._assumed[info.key] = state
-        self._account(node_name).add_pod(assumed)
-        if self.pod_groups is not None:
-            self.pod_groups.assume(old)
+        try:
+            self._account(node_name).add_pod(assumed)
+            if self.pod_groups is not None:
+                self.pod_groups.assume(old)
+        except Exception:
+            self._count_anew(node_name)
+            raise
+        self._pods[info.key] = self._assumed[info.key] = PodState(assumed, node_name, assumed=True)
         return assumed
 
     def keep_groups(self) -> PodGroups:
@@ -248,7 +252,15 @@ class ClusterCache:
         last = snapshot.generation
         if last == self.generation:
             return
-        table = snapshot.table
+        try:
+            self._write_changes(snapshot.table, last)
+        except Exception:
+            snapshot.clear()  # half written: the next time it is written as a whole
+            raise
+        snapshot.generation = self.generation
+
+    def _write_changes(self, table: NodeTable, last: int) -> None:
+        """Write the rows of all nodes that changed after generation `last`."""
         names: list[str] = []
         for name in reversed(self._changed):
             if self._changed[name] <= last:
@@ -264,7 +276,6 @@ class ClusterCache:
         if last < self._forgotten:
             for name in [name for name in table.rows if not self._is_node(name)]:
                 table.remove(name)
-        snapshot.generation = self.generation
 
     def _is_node(self, name: str) -> bool:
         info = self._nodes.get(name)
@@ -285,6 +296,22 @@ class ClusterCache:
         self._changed[name] = self.generation
         return info
 
+    def _count_anew(self, name: str) -> None:
+        """A bug left an account half changed: make it again, from the Node object and the pods that are there."""
+        before = self._nodes.get(name)
+        fresh = NodeInfo(name)
+        if before is not None and before.exists:
+            fresh.set_node(before.node)
+        for state in self._pods.values():
+            if state.node_name == name:
+                fresh.add_pod(state.info)
+        self.generation += 1
+        fresh.generation = fresh.node_generation = self.generation
+        self._nodes[name] = fresh
+        self._changed.pop(name, None)
+        self._changed[name] = self.generation
+        self._bury_if_empty(name, fresh)
+
     def _replace(self, state: PodState, pod: Pod) -> None:
         before = self._account(state.node_name)
         before.remove_pod(state.info.pod)
@@ -299,9 +326,13 @@ class ClusterCache:
             self.pod_groups.forget(state.info.pod)
         del self._pods[uid]
         self._assumed.pop(uid, None)
-        info = self._account(state.node_name)
-        info.remove_pod(state.info.pod)
-        self._bury_if_empty(state.node_name, info)
+        try:
+            info = self._account(state.node_name)
+            info.remove_pod(state.info.pod)
+            self._bury_if_empty(state.node_name, info)
+        except Exception:
+            self._count_anew(state.node_name)
+            raise
 
     def _bury_if_empty(self, name: str, info: NodeInfo) -> None:
         """Forget an account that has neither a Node object nor pods; its name stays in the order of changes."""

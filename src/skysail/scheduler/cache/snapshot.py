@@ -26,6 +26,10 @@ class Snapshot:
         self.generation = 0
         self._order = (-1, NO_ROWS)
 
+    def clear(self) -> None:
+        """Forget everything: the next refresh writes every row anew."""
+        self.__init__()  # type: ignore[misc]
+
     def __len__(self) -> int:
         return len(self.table.rows)
 

@@ -19,7 +19,6 @@ from skysail.scheduler.cache.matrices import RowIndex
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NO_ROWS, NodeTable
 from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray
-from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.evaluation import (
     Filtered,
@@ -198,7 +197,7 @@ class IncrementalEvaluator:
         entry, state = self._entry, self.state
         try:
             entry.filters.refresh(state, self._pod)
-        except PluginFailed:
+        except Exception:
             self._forget()
             raise
         shared = entry.filters.answers()
@@ -238,7 +237,7 @@ class IncrementalEvaluator:
             columns = entry.scores(self._pod_info)
             self.state.adopt(entry.base)
             totals = columns.totals(self.state, self._pod, passing, self._usual)
-        except PluginFailed:
+        except Exception:
             self._forget()
             raise
         active = self._pre_score(passing)
@@ -289,7 +288,7 @@ class IncrementalEvaluator:
         return self._rows
 
     def _forget(self) -> None:
-        """Throw the columns away: a plugin failed half-way."""
+        """Throw the columns away: a plugin, or a bug, left them half changed."""
         self._entries.pop(self._signature, None)
 
 
