@@ -49,11 +49,11 @@ class BatchOnDemand:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await install(self._client, batch_definitions())
+        await install(self._client, batch_definitions(), timeout_seconds=None)
         if self._foreign_kinds:
             from skysail.batch.foreign.definitions import foreign_definitions
 
-            await install(self._client, foreign_definitions())
+            await install(self._client, foreign_definitions(), timeout_seconds=None)
         else:
             await self._first_use()
         await self._make().run()

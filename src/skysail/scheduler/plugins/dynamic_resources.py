@@ -23,13 +23,14 @@ import msgspec
 from skysail.api.core import Pod
 from skysail.api.nodeselector import compile_node_selector
 from skysail.api.resource import AllocationResult, ResourceClaim
+from skysail.scheduler.cache.matrices import Rows
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.devices.allocation import NodeUnsuitable, OutOfTime, Situation, allocate
 from skysail.scheduler.devices.cel.environment import CEL_MISSING, CelMissing, is_available
 from skysail.scheduler.devices.pools import AllocationError
-from skysail.scheduler.framework.codes import Reads, ScoreArray
+from skysail.scheduler.framework.codes import Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.events import (
@@ -47,6 +48,7 @@ from skysail.scheduler.framework.handle import Handle
 from skysail.scheduler.framework.plugin import ALL_NODES, PostFilterResult, PreFilterResult
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import SKIP, SUCCESS, Status
+from skysail.scheduler.framework.steps import index_of
 from skysail.scheduler.plugins.args import DynamicResourcesArgs
 from skysail.scheduler.plugins.device_account import DeviceAccount, device_account, is_class_resource
 from skysail.scheduler.plugins.dynamic_resources_bind import ClaimWriter
@@ -308,21 +310,18 @@ class DynamicResources:
 
     # -- which node is better ---------------------------------------------------------------------------------------
 
-    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> tuple[int, Status]:
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> ScoreArray:
         """The sum over requests with alternatives: 8 for the first, 7 for the second, and so on."""
         devices = state.get(STATE) or NO_CLAIMS
-        found = devices.nodes.get(node.name)
-        if found is None or not self._account.features.prioritized_list:
-            return 0, SUCCESS
-        total = 0
-        for place, claim in enumerate(devices.claims):
-            allocation = claim.status.allocation or found.results.get(place)
-            chosen = {result.request for result in allocation.devices.results} if allocation is not None else set()
-            for request in claim.spec.devices.requests:
-                for rank, each in enumerate(request.first_available):
-                    if f"{request.name}/{each.name}" in chosen:
-                        total += MOST_ALTERNATIVES - rank
-        return total, SUCCESS
+        scores = zero_scores(rows)
+        if not devices.nodes or not self._account.features.prioritized_list:
+            return scores
+        for place, row in enumerate(index_of(rows)):
+            info = table.infos[int(row)]
+            found = devices.nodes.get(info.name) if info is not None else None
+            if found is not None:
+                scores[place] = _rank_of_alternatives(devices, found)
+        return scores
 
     def normalize(self, state: CycleState, raw: ScoreArray, low: int, high: int) -> ScoreArray:
         """The best becomes 100."""
@@ -417,3 +416,15 @@ def _extended(info: PodInfo) -> dict[str, int]:
 
 
 _NONE: Final[dict[str, int]] = {}
+
+
+def _rank_of_alternatives(devices: DeviceState, found: NodeAllocation) -> int:
+    total = 0
+    for place, claim in enumerate(devices.claims):
+        allocation = claim.status.allocation or found.results.get(place)
+        chosen = {result.request for result in allocation.devices.results} if allocation is not None else set()
+        for request in claim.spec.devices.requests:
+            for rank, each in enumerate(request.first_available):
+                if f"{request.name}/{each.name}" in chosen:
+                    total += MOST_ALTERNATIVES - rank
+    return total
