@@ -17,12 +17,11 @@ from skysail.testing.batch_replay.acts import (
     Delete,
     FailNode,
     Patch,
-    Place,
     RecoverNode,
     SetDevice,
-    node_of,
 )
 from skysail.testing.batch_replay.kinds import DEFINITION, KnownKinds
+from skysail.testing.batch_replay.reading import Place, node_of
 from skysail.testing.cluster import Cluster
 
 _SETTINGS: Final = HollowSettings(capacity=dict(DEFAULT_CAPACITY))

@@ -17,9 +17,10 @@ from skysail.client.api_client import ApiClient
 from skysail.client.inprocess import InProcessTransport
 from skysail.controller.customresources.installing import install
 from skysail.simulator.clock import LoopClock, settle
-from skysail.testing.batch_replay.acts import Act, Crash, DelayWatch, FailBind, Place
+from skysail.testing.batch_replay.acts import Act, Crash, DelayWatch, FailBind
 from skysail.testing.batch_replay.doing import Doing
 from skysail.testing.batch_replay.network import SlowNews, fail_binds
+from skysail.testing.batch_replay.reading import Place
 from skysail.testing.batch_replay.report import cycle_line, final_line
 from skysail.testing.batch_replay.scenario import Scenario
 from skysail.testing.cluster import Cluster

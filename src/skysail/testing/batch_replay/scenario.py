@@ -35,21 +35,9 @@ from skysail.batch.config import default_configuration, load_configuration
 from skysail.batch.session import Configuration
 from skysail.scheduler.config.decode import load_yaml
 from skysail.scheduler.config.durations import parse_duration
-from skysail.testing.batch_replay.acts import (
-    ACTS,
-    Act,
-    AddNode,
-    Apply,
-    FailNode,
-    Part,
-    Place,
-    RecoverNode,
-    SetDevice,
-    node_of,
-    read_acts,
-    unfolded,
-)
+from skysail.testing.batch_replay.acts import Act, AddNode, Apply, FailNode, Part, RecoverNode, SetDevice
 from skysail.testing.batch_replay.kinds import DEFINITION, KnownKinds, kinds_defined
+from skysail.testing.batch_replay.reading import ACTS, Place, node_of, read_acts, unfolded
 
 GRACE_SECONDS: Final = 20.0
 """How long a run goes on after its last step when nothing else is said."""
