@@ -6,16 +6,12 @@
 On loopback it answers everybody. Opened wider, `/metrics` must be guarded by a token; health checks never are.
 """
 
-import asyncio
 import contextlib
 import hmac
-import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvicorn
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -23,10 +19,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from skysail.api.errors import ConfigError
+from skysail.controller.listening import LOOPBACK, serving
 from skysail.controller.manager import Manager
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_GRACE_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class ServingOptions:
         Raises:
             ConfigError: The address is no loopback address and no token is set.
         """
-        if self.address not in _LOOPBACK and not self.token:
+        if self.address not in LOOPBACK and not self.token:
             raise ConfigError(f"{self.address} is open to others: set a token, or use 127.0.0.1", path="address")
 
 
@@ -84,22 +78,6 @@ def _checks(results: Callable[[], Mapping[str, str]]) -> Callable[[Request], Awa
     return answer
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that leaves signals to the program, and says when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @contextlib.asynccontextmanager
 async def serving_manager(manager: Manager, options: ServingOptions) -> AsyncIterator[str]:
     """Answer until the block is left; gives the URL.
@@ -107,35 +85,6 @@ async def serving_manager(manager: Manager, options: ServingOptions) -> AsyncIte
     Raises:
         ConfigError: The port cannot be had, or the certificate cannot be read.
     """
-    config = uvicorn.Config(
-        manager_application(manager, options.token), loop="none", ws="none", lifespan="off", log_config=None,
-        access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE_SECONDS,
-        ssl_certfile=str(options.certificate) if options.certificate else None,
-        ssl_keyfile=str(options.key) if options.key else None,
-    )  # fmt: skip
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"cannot use the certificate: {error}", path="certificate") from error
-    listener = _listen(options.address, options.port)
-    server = _Server(config)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(server.serve(sockets=[listener]), name="manager http")
-        await server.listening.wait()
-        scheme, port = "https" if options.certificate else "http", listener.getsockname()[1]
-        try:
-            yield f"{scheme}://{options.address}:{port}"
-        finally:
-            server.should_exit = True
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"cannot listen on {address}:{port}: {error.strerror or error}", path="port") from error
-    listener.setblocking(False)
-    return listener
+    application = manager_application(manager, options.token)
+    async with serving(application, options.address, options.port, options.certificate, options.key) as url:
+        yield url

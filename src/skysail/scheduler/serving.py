@@ -11,17 +11,13 @@ On loopback it answers everybody. Opened wider it must have a certificate and a 
 without.
 """
 
-import asyncio
 import contextlib
 import hmac
-import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,12 +25,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from skysail.api.errors import ConfigError
+from skysail.controller.listening import LOOPBACK, serving
 from skysail.scheduler.app import Scheduler
 from skysail.scheduler.config.writing import to_document
 
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz")
-_GRACE_SECONDS: Final = 2
 _SHOWN_ATTEMPTS: Final = 100
 
 
@@ -180,22 +175,6 @@ def _checks(request: Request, lines: list[str], *, failed: bool) -> Response:
     return PlainTextResponse(text if "verbose" in request.query_params else "ok")
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that leaves signals to the program, and says when it listens and when it has ended."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @contextlib.asynccontextmanager
 async def serving_scheduler(scheduler: Scheduler, options: ServingOptions) -> AsyncIterator[str]:
     """Answer until the block is left; gives the URL.
@@ -203,37 +182,14 @@ async def serving_scheduler(scheduler: Scheduler, options: ServingOptions) -> As
     Raises:
         ConfigError: The port cannot be had, or the certificate cannot be read.
     """
-    config = uvicorn.Config(
-        scheduler_application(scheduler, options.token), loop="none", ws="none", lifespan="off", log_config=None,
-        access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE_SECONDS,
-        ssl_certfile=str(options.certificate) if options.certificate else None,
-        ssl_keyfile=str(options.key) if options.key else None,
-    )  # fmt: skip
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"cannot use the certificate: {error}", path="--tls-cert-file") from error
-    listener = _listen(options.address, options.port)
-    server = _Server(config)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(server.serve(sockets=[listener]), name="scheduler http")
-        await server.listening.wait()
-        scheme, port = "https" if options.certificate else "http", listener.getsockname()[1]
-        try:
-            yield f"{scheme}://{options.address}:{port}"
-        finally:
-            server.should_exit = True
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"cannot listen on {address}:{port}: {error.strerror or error}", path="--secure-port"
-        ) from error
-    listener.setblocking(False)
-    return listener
+    application = scheduler_application(scheduler, options.token)
+    async with serving(
+        application,
+        options.address,
+        options.port,
+        options.certificate,
+        options.key,
+        port_option="--secure-port",
+        certificate_option="--tls-cert-file",
+    ) as url:
+        yield url
