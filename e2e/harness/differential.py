@@ -1,26 +1,42 @@
 """The same cluster and the same pods to the real kube-scheduler and to ours, decision by decision.
 
-Each pod is created alone and the real one's answer awaited: a node, or a condition. Ours decides the same pod on the
-same cluster; afterwards the real one's choice is taken over, so that the streams stay together after a tie. Totals and
-feasible nodes of the real one come from its log at `-v=10`.
+Each pod is created alone and the real one's answer awaited: a node, a condition, a nomination. Ours decides the same
+pod on the same state of the same cluster; afterwards the real one's choice is taken over, so that the streams stay
+together after a tie. A nominated pod is decided again when its victims are gone. Totals of the real one come from its
+log (`--vmodule=schedule_one=10`).
+
+What the copy of the cluster learns while a decision is awaited is held back until ours has decided.
 """
 
+import asyncio
+import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from e2e.harness.mirror import Mirror
+from e2e.harness.provisioner import Provisioner
+from e2e.harness.random_cluster import Made
+from e2e.harness.random_pods import Wanted
 from skysail.api.core import Pod
-from skysail.api.kinds import NAMESPACES, NODES, PODS, SERVICES
+from skysail.api.errors import ApiError
+from skysail.api.kinds import NODES, PERSISTENT_VOLUME_CLAIMS, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, Kind
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
-from skysail.client.codec import to_raw
+from skysail.scheduler.algorithm import schedule_pod
+from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.explain import explain_pod
+from skysail.scheduler.live import READ
 from skysail.scheduler.scenario import build_framework, build_world, resolve_profiles
 from skysail.simulator.hollow import without_not_ready
-from skysail.simulator.settling import is_decided, pending_reason
 
 _TOTAL = re.compile(r"Calculated node's final score for pod\" pod=\"([^\"]+)\" node=\"([^\"]+)\" score=(-?\d+)")
+_INFORMERS_SECONDS = 0.05
+"""How long kube-scheduler's informers may take to hear of a change."""
 
 
 @dataclass
@@ -28,13 +44,11 @@ class Differences:
     """What was compared and what differed.
 
     Attributes:
-        pods: How many pods were decided.
-        bound: How many of them got a node.
+        seen: How often what happened: `bound`, `refused`, `preempted`, `rejected` by the API server, ...
         found: One line for each difference, the pod first.
     """
 
-    pods: int = 0
-    bound: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
     found: list[str] = field(default_factory=list)
 
 
@@ -43,61 +57,222 @@ class Differential:
 
     Args:
         client: Of the server that the real scheduler watches.
-        namespace: Where the pods go.
+        result: Takes what differs.
         config: The KubeSchedulerConfiguration of both; None for the default one.
     """
 
-    def __init__(self, client: ApiClient, namespace: str, config: Raw | None = None) -> None:
-        self._client, self._namespace, self._config = client, namespace, config
+    def __init__(self, client: ApiClient, result: Differences, config: Raw | None = None) -> None:
+        self.client, self.result = client, result
         self.decisions: dict[str, Raw] = {}
+        self._provisioner = Provisioner(client)
+        self.mirror = Mirror(client, READ, self._changed)
+        self.world = build_world((), {})
+        self._profile = resolve_profiles(config, self.world.gates)[0]
+        self._framework = build_framework(self._profile, self.world)
+        self._stale, self._dice = True, random.Random(0)
 
-    async def prepare(self, nodes: list[Raw], services: list[Raw]) -> None:
-        """Create the cluster, and ours out of what the server made of it."""
-        made = []
-        for node in nodes:
-            created = await self._client.create(NODES, node)
-            if patch := without_not_ready(created):
-                created = await self._client.patch(NODES, created.name, "", patch)
-            made.append(created)
-        listed = [(SERVICES, await self._client.create(SERVICES, each, self._namespace)) for each in services]
-        listed += [(NAMESPACES, each) for each in (await self._client.list_all(NAMESPACES)).items]
-        listed += [(NODES, each) for each in made]
-        manifests = [{**to_raw(obj), "apiVersion": kind.api_version, "kind": kind.name} for kind, obj in listed]
-        self._world = build_world(manifests, {})
-        self._framework = build_framework(resolve_profiles(self._config, self._world.gates)[0], self._world)
+    async def prepare(self, made: Made) -> None:
+        """Create the cluster."""
+        for kind, namespace, body in made:
+            created = await self.client.create(kind, body, namespace)
+            if kind is NODES and (patch := without_not_ready(created)):
+                await self.client.patch(NODES, created.name, "", patch)
+            if kind is POD_DISRUPTION_BUDGETS:
+                await self.allow_disruptions(namespace, created.name, 1)
 
-    async def decide(self, pod: Raw, result: Differences) -> None:
+    async def allow_disruptions(self, namespace: str, name: str, count: int) -> None:
+        """Say how many pods a disruption budget may lose: there is no controller that would."""
+        status = {"disruptionsAllowed": count, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+        patch = {"status": status | {"observedGeneration": 1}}
+        await self.client.patch(POD_DISRUPTION_BUDGETS, name, namespace, patch, subresource="status")
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Follow the cluster inside the block; provision what is asked for."""
+        async with asyncio.TaskGroup() as group:
+            provisioning = group.create_task(self._provisioner.run())
+            async with self.mirror.following():
+                yield
+            provisioning.cancel()
+
+    async def settle(self, seconds: float = _INFORMERS_SECONDS) -> None:
+        """Let everybody hear of what has happened."""
+        await self.mirror.wait_quiet(seconds)
+
+    async def decide(self, wanted: Wanted) -> None:
         """One pod, by both."""
-        version = (await self._client.list(PODS, self._namespace, limit=1)).resource_version
-        created = await self._client.create(PODS, pod, self._namespace)
-        decision = explain_pod(self._framework, self._world, created)
-        real = await self._real_answer(created, version)
-        self.decisions[real.key] = decision
-        result.pods += 1
-        if real.spec.node_name:
-            result.bound += 1
-            self._world.cache.add_pod(real)
-            self._world.cache.update_snapshot(self._world.current)
-            if real.spec.node_name not in decision["chosen_set"]:
-                result.found.append(f"{real.key}: real {real.spec.node_name}, ours one of {decision['chosen_set']}")
+        await self._create_before(wanted)
+        self.mirror.hold()
+        try:
+            try:
+                created = await self.client.create(PODS, wanted.pod, wanted.namespace)
+            except ApiError as error:
+                if error.status.code != 422:
+                    raise
+                self.result.seen["rejected"] += 1
+                return
+            if created.spec.scheduling_gates:
+                created = await self._ungated(created)
+            decision = self._explain(created)
+        finally:
+            self.mirror.let_go()
+        await self._compare(created, decision)
+
+    async def _compare(self, created: Pod, decision: Raw) -> None:
+        real = await self._answer(created)
+        self.result.seen["decided"] += 1
+        if not real.spec.node_name:
+            if reason_of(real) != decision.get("fit_error", decision.get("cycle_error")):
+                self._differs(created, f"real {reason_of(real)!r}, ours {_told(decision)}")
+            if real.status.nominated_node_name:
+                await self._preempts(real, decision)
+                return
+            self.result.seen["refused"] += 1
+            await self.remove(real)
+            return
+        self.result.seen["bound"] += 1
+        await self._compare_bound(real, decision)
+
+    async def _preempts(self, real: Pod, decision: Raw) -> None:
+        """The victims are those that ours would evict; then the pod is decided again."""
+        self.result.seen["preempted"] += 1
+        node, found = real.status.nominated_node_name, decision.get("preemption", {})
+        if node not in found.get("best_nodes", ()):
+            self._differs(real, f"real nominates {node}, ours {found.get('best_nodes')} {_told(decision)}")
+            await self.settle(1.0)
+            await self.remove(real)
+            return
+        victims = [key.split("/") for key in found["candidates"][node]["victims"]]
+        self.result.seen["victims"] += len(victims)
+        self.mirror.hold_when(lambda: all(self.mirror.get(PODS, *key) is None for key in victims))
+        try:
+            await self.mirror.wait(lambda: self.mirror.holds, f"{real.key}: {victims} evicted from {node}", 20.0)
+            again = self.mirror.get(PODS, *real.key.split("/"))
+            self.world.nominator.add(again)
+            second = self._explain(again)
+            self.world.nominator.remove(again)
+        except TimeoutError as error:
+            self._differs(real, str(error))
+            self.mirror.let_go()
+            await self.remove(real)
+            return
+        self.mirror.let_go()
+        bound = await self._answer(real, lambda pod: bool(pod.spec.node_name))
+        if bound.spec.node_name:
+            await self._compare_bound(bound, second)
         else:
-            if pending_reason(real) != decision.get("fit_error"):
-                result.found.append(
-                    f"{real.key}: real {pending_reason(real)!r}, ours {decision.get('fit_error')!r} "
-                    f"feasible {decision['feasible']}"
-                )
-            await self._client.delete(PODS, real.name, self._namespace, grace_period_seconds=0)
+            self._differs(real, f"preempted on {node}, then not bound: {reason_of(bound)!r}, ours {_told(second)}")
+            await self.remove(real)
 
-    async def _real_answer(self, created: Pod, version: str) -> Pod:
-        stream = self._client.watch(
-            PODS, self._namespace, resource_version=version, field_selector=f"metadata.name={created.name}"
+    async def _compare_bound(self, real: Pod, decision: Raw) -> None:
+        node = real.spec.node_name
+        if node not in decision["chosen_set"]:
+            self._differs(real, f"real {node}, ours {_told(decision)}")
+        names = [
+            volume.persistent_volume_claim.claim_name for volume in real.spec.volumes if volume.persistent_volume_claim
+        ]
+        if names:
+            self.result.seen["with volumes"] += 1
+            claims = [self.mirror.get(PERSISTENT_VOLUME_CLAIMS, real.namespace, name) for name in names]
+            for name, volume in decision.get("volumes", {}).get(node, {}).get("static", {}).items():
+                if all(claim.spec.volume_name != volume for claim in claims if claim.name == name):
+                    self._differs(
+                        real, f"ours would bind {name} to {volume}, real {[c.spec.volume_name for c in claims]}"
+                    )
+            await self.settle()
+        if real.spec.resource_claims:
+            self.result.seen["with devices"] += 1
+            await self._compare_devices(real, decision)
+            await self.settle()
+
+    async def _compare_devices(self, real: Pod, decision: Raw) -> None:
+        ours = decision.get("allocation", {}).get(real.spec.node_name, {})
+        for name, devices in ours.items():
+            claim = self.mirror.get(RESOURCE_CLAIMS, real.namespace, name)
+            got = claim.status.allocation.devices.results if claim and claim.status.allocation else ()
+            told = [(each.request, each.driver, each.pool, each.device) for each in got]
+            wanted = [(each["request"], each["driver"], each["pool"], each["device"]) for each in devices]
+            if told != wanted:
+                self._differs(real, f"claim {name} on {real.spec.node_name}: real {told}, ours {wanted}")
+
+    async def remove(self, pod: Pod) -> None:
+        """Delete a pod and wait until it is gone."""
+        await self.client.delete(PODS, pod.name, pod.namespace, grace_period_seconds=0)
+        await self.mirror.wait(lambda: self.mirror.get(PODS, pod.namespace, pod.name) is None, f"{pod.key} gone")
+
+    # -- ours -------------------------------------------------------------------------------------------------------
+
+    def _explain(self, pod: Pod) -> Raw:
+        if self._stale:
+            self.world.objects = self.mirror.objects()
+            self._framework = build_framework(self._profile, self.world)
+            self._stale = False
+        self.world.cache.update_snapshot(self.world.current)
+        quick = schedule_pod(
+            self._framework, self.world.current, PodInfo(pod), self._dice, nominations=self.world.nominations
         )
-        async for event in stream:
-            if is_decided(event.object):
-                return event.object
-        raise AssertionError(f"no answer for {created.key}")
+        decision = explain_pod(self._framework, self.world, pod)
+        self.decisions[pod.key] = decision
+        if (quick.node_name or None) not in (decision["chosen_set"] or [None]):
+            self._differs(pod, f"incremental {quick.node_name!r}, full {decision['chosen_set']}")
+        return decision
 
-    def compare_totals(self, log: Path, result: Differences) -> None:
+    def _changed(self, change: str, kind: Kind[Any], old: Any, new: Any) -> None:
+        cache = self.world.cache
+        if kind is PODS:
+            if change == "DELETED":
+                cache.remove_pod(new.uid)
+            elif new.spec.node_name:
+                cache.add_pod(new)
+            return
+        self._stale = True
+        if kind is NODES:
+            cache.remove_node(new.name) if change == "DELETED" else cache.add_node(new)
+        if kind is PERSISTENT_VOLUME_CLAIMS and change != "DELETED":
+            self._provisioner.look_at(new, self.mirror.all(NODES))
+
+    def _differs(self, pod: Pod, what: str) -> None:
+        self.result.found.append(f"{pod.key}: {what}")
+
+    # -- the real one's ---------------------------------------------------------------------------------------------
+
+    async def _create_before(self, wanted: Wanted) -> None:
+        """Create what the pod needs; claims that name their volume are bound first."""
+        for kind, namespace, body in wanted.before:
+            created = await self.client.create(kind, body, namespace)
+            place = (kind, created.metadata.namespace, created.metadata.name)
+            is_bound = kind is PERSISTENT_VOLUME_CLAIMS and bool(created.spec.volume_name)
+            await self.mirror.wait(lambda p=place, b=is_bound: self._is_there(*p, bound=b), f"{place[1:]} there")
+        if wanted.before:
+            await self.settle()
+
+    def _is_there(self, kind: Kind[Any], namespace: str, name: str, *, bound: bool) -> bool:
+        obj = self.mirror.get(kind, namespace, name)
+        return obj is not None and (not bound or obj.status.phase == "Bound")
+
+    async def _ungated(self, created: Pod) -> Pod:
+        """Gated pods are told so by the API server and left alone by both; then the gates go."""
+        self.result.seen["gated"] += 1
+        refusal = self._explain(created)["pre_enqueue"]
+        if refusal["code"] == "Success" or not created.spec.scheduling_gates:
+            self._differs(created, f"gated, ours {refusal}")
+        return await self.client.patch(PODS, created.name, created.namespace, {"spec": {"schedulingGates": None}})
+
+    async def _answer(self, created: Pod, is_answer: Any = None) -> Pod:
+        """The pod with the real one's answer."""
+        key = (created.namespace, created.name)
+
+        def answered() -> bool:
+            pod = self.mirror.get(PODS, *key)
+            return pod is not None and bool((is_answer or is_decided)(pod))
+
+        try:
+            await self.mirror.wait(answered, f"{created.key} decided", 20.0)
+        except TimeoutError as error:
+            self._differs(created, str(error))
+        return self.mirror.get(PODS, *key) or created
+
+    def compare_totals(self, log: Path) -> None:
         """Hold every total in the real one's log against ours."""
         real: dict[str, dict[str, int]] = defaultdict(dict)
         with log.open(errors="replace") as lines:
@@ -108,8 +283,27 @@ class Differential:
             decision = self.decisions.get(key)
             if decision is None or "totals" not in decision:
                 continue
+            self.result.seen["totals compared"] += len(totals)
             ours = dict(zip(decision["feasible"], decision["totals"], strict=True))
             if ours != totals:
                 differing = {name: (totals.get(name), ours.get(name)) for name in {*totals, *ours}}
                 wrong = {name: pair for name, pair in sorted(differing.items()) if pair[0] != pair[1]}
-                result.found.append(f"{key}: totals (real, ours) {dict(list(wrong.items())[:4])}")
+                self.result.found.append(f"{key}: totals (real, ours) {dict(list(wrong.items())[:4])}")
+
+
+def reason_of(pod: Pod) -> str:
+    """What the PodScheduled condition says; empty when nothing, or only that the pod is gated."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason != "SchedulingGated":
+            return condition.message
+    return ""
+
+
+def is_decided(pod: Pod) -> bool:
+    """Whether a pod is bound, or has been refused with a reason."""
+    return bool(pod.spec.node_name or reason_of(pod))
+
+
+def _told(decision: Raw) -> str:
+    kept = ("chosen_set", "fit_error", "cycle_error", "feasible", "preemption")
+    return str({name: decision[name] for name in kept if decision.get(name)})

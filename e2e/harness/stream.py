@@ -1,0 +1,43 @@
+"""Streams of pods through both schedulers, with a cluster that changes under them."""
+
+from random import Random
+
+from e2e.harness.differential import Differential
+from e2e.harness.random_cluster import NAMESPACED, node_patch
+from e2e.harness.random_pods import random_pod
+from skysail.api.kinds import NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICASETS
+
+
+async def mixed_stream(both: Differential, rng: Random, pods: int) -> None:
+    """Pods of every kind; between them nodes change, pods leave, budgets grow and shrink."""
+    claims: list[tuple[str, str]] = []
+    owners = {(each.namespace, each.name): each.uid for each in both.mirror.all(REPLICASETS)}
+    for number in range(pods):
+        refused = both.result.seen["refused"]
+        await both.decide(random_pod(rng, number, claims, owners))
+        if both.result.seen["refused"] > refused and rng.random() < 0.3:
+            await _some_leave(both, rng)
+        if rng.random() < 0.03:
+            await _change_a_node(both, rng)
+        if rng.random() < 0.05:
+            await _change_a_budget(both, rng)
+
+
+async def _some_leave(both: Differential, rng: Random) -> None:
+    bound = sorted((pod for pod in both.mirror.all(PODS) if pod.spec.node_name), key=lambda pod: pod.key)
+    for pod in rng.sample(bound, min(len(bound), rng.randint(1, 3))):
+        await both.remove(pod)
+    await both.settle()
+
+
+async def _change_a_node(both: Differential, rng: Random) -> None:
+    name = rng.choice(sorted(node.name for node in both.mirror.all(NODES)))
+    await both.client.patch(NODES, name, "", node_patch(rng))
+    await both.settle()
+
+
+async def _change_a_budget(both: Differential, rng: Random) -> None:
+    namespace = rng.choice(tuple(NAMESPACED))
+    names = sorted(each.name for each in both.mirror.all(POD_DISRUPTION_BUDGETS) if each.namespace == namespace)
+    await both.allow_disruptions(namespace, rng.choice(names), rng.choice((0, 0, 1, 3)))
+    await both.settle()
