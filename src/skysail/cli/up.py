@@ -42,20 +42,27 @@ async def _up(
 
     from skysail.cli.serving import default_kubeconfig, removed_at_end, serving_api, write_private
     from skysail.simulator.clock import WallClock
-    from skysail.simulator.cluster import LocalCluster
-    from skysail.simulator.hollow import numbered_nodes
 
     async with serving_api(serving) as served:
         kubeconfig = kubeconfig_out or default_kubeconfig(served.address.port)
-        cluster = LocalCluster(
-            served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random(), foreign_kinds=foreign_kinds
-        )
         with removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
             write_private(kubeconfig, served.kubeconfig().encode())
             say(f"export KUBECONFIG={kubeconfig}")
+            await asyncio.to_thread(_load)  # the server answers meanwhile
+            from skysail.simulator.cluster import LocalCluster
+            from skysail.simulator.hollow import numbered_nodes
+
+            cluster = LocalCluster(
+                served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random(), foreign_kinds=foreign_kinds
+            )
             async with cluster.running():
                 await cluster.wait_nodes_ready()
                 if ready_file is not None:
                     write_private(ready_file, b"ready\n")
                 say(f"ready: {nodes} nodes, serving on {served.address.url}; Ctrl-C ends it")
                 await asyncio.Event().wait()
+
+
+def _load() -> None:
+    """Import scheduler and controllers, which takes longer than starting the API server does."""
+    import skysail.simulator.cluster  # noqa: F401
