@@ -1,7 +1,16 @@
+"""The watchdog, and what plugins cost."""
+
+import asyncio
+
+import pytest
+
+from skysail.scheduler.binding import BindingPlugins, BindingRunner
 from skysail.scheduler.framework.events import NODE, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skysail.scheduler.framework.status import SUCCESS, Status
 from skysail.scheduler.instruments import Instruments
 from skysail.scheduler.metrics import SchedulerMetrics
+from skysail.scheduler.stepping import stepped
+from skysail.scheduler.waiting_pods import WaitingPods
 
 
 class Ticking:
@@ -103,3 +112,79 @@ def test_single_plugins_are_measured_in_one_attempt_out_of_ten():
 def test_a_built_in_plugins_small_methods_are_left_alone():
     plugin, _, _ = watched(1.5, built_in=True)
     assert plugin.permit.__func__ is Plugin.permit
+
+
+def test_a_step_of_an_asynchronous_point_that_holds_the_loop_is_named():
+    async def main() -> None:
+        clock, slow = [0.0], []
+
+        class Blocking:
+            name = "Blocking"
+
+            async def pre_bind(self, state, pod, node_name):
+                await asyncio.sleep(0)
+                clock[0] += 2.5  # a blocking call
+                await asyncio.sleep(0)
+                clock[0] += 0.5
+                return SUCCESS
+
+            def pre_bind_pre_flight(self, state, pod, node_name):
+                return SUCCESS
+
+        metrics = SchedulerMetrics()
+        instruments = Instruments(lambda: clock[0], metrics)
+        runner = BindingRunner(
+            "p", BindingPlugins(pre_bind=[Blocking()]), WaitingPods(), now=lambda: clock[0], metrics=metrics,
+            on_step=instruments.step,
+        )  # fmt: skip
+        assert (await runner.pre_bind(None, None, "n1", frozenset())).is_success
+        slow = [(call.plugin, call.point, call.seconds) for call in instruments.slow_calls]
+        assert slow == [("Blocking", "PreBind", 2.5)]
+        assert metrics.counter("slow_plugin_calls_total", "Blocking", "PreBind") == 1
+
+    asyncio.run(main())
+
+
+def test_waiting_long_without_holding_the_loop_is_not_named():
+    async def main() -> None:
+        steps = []
+        clock = [0.0]
+
+        async def patient() -> str:
+            await asyncio.sleep(0)
+            return "done"
+
+        async def others() -> None:
+            clock[0] += 100.0
+
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(awaiting(stepped(patient(), lambda: clock[0], steps.append)))
+            group.create_task(others())
+        assert waiting.result() == "done"
+        assert steps == [0.0, 0.0]
+
+    async def awaiting(call):
+        return await call
+
+    asyncio.run(main())
+
+
+def test_what_is_thrown_into_a_stepped_coroutine_reaches_it():
+    async def main() -> None:
+        caught = []
+
+        async def patient() -> None:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                caught.append("cancelled")
+                raise
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await stepped(patient(), lambda: 0.0, lambda seconds: None)
+        assert caught == ["cancelled"]
+        with pytest.raises(TypeError, match="cannot be awaited"):
+            stepped("nonsense", lambda: 0.0, lambda seconds: None)
+
+    asyncio.run(main())

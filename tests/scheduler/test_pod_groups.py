@@ -65,6 +65,8 @@ async def test_a_gang_waits_for_its_group_and_for_enough_pods_and_is_bound_toget
         await settle()
         assert await nodes_of(world, "a", "b") == ["n1", "n1"]
         assert await condition_of(world) == ("True", "Scheduled")
+        counter = scheduler.metrics.counter
+        assert counter("podgroup_schedule_attempts_total", "scheduled", "default-scheduler") == 1
 
 
 @in_world

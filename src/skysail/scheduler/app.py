@@ -35,6 +35,7 @@ from skysail.scheduler.consistency import Differences, compare
 from skysail.scheduler.cycle import SchedulingCycle
 from skysail.scheduler.deciding import ProfileDecider, Rotation
 from skysail.scheduler.decision_loop import DecisionLoop, kept_up
+from skysail.scheduler.evicting import make_evictor
 from skysail.scheduler.extenders.talking import ExtenderTalk, TransportMaker
 from skysail.scheduler.failure import FailureHandler
 from skysail.scheduler.flight import CycleProfile
@@ -43,15 +44,15 @@ from skysail.scheduler.framework.plugin import Plugin, RunsBeside
 from skysail.scheduler.group_cycle import GroupCycle
 from skysail.scheduler.handlers import ClusterEventHandlers
 from skysail.scheduler.instruments import Instruments
+from skysail.scheduler.metered import CALL_TYPE, MeteredClient
 from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
 from skysail.scheduler.plugins.gang_scheduling import GangScheduling
 from skysail.scheduler.preemption.default_preemption import DefaultPreemption
-from skysail.scheduler.preemption.evictor import Evictor, Surroundings
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.recorders import Recorders
 from skysail.scheduler.registry import REGISTRY
-from skysail.scheduler.status_writer import StatusWriter, Verdict
+from skysail.scheduler.status_writer import StatusWriter
 from skysail.scheduler.timers import FlushTimers
 from skysail.scheduler.waiting_pods import WaitingPods
 from skysail.scheduler.watching import ClusterWatch, wanted_events
@@ -117,14 +118,12 @@ class Scheduler:
         self.registry = registry if registry is not None else CollectorRegistry()
         self._informers = informers or InformerFactory(client, clock=clock, rng=rng, registry=self.registry)
         self.instruments = Instruments(self._now, self.metrics)
-        self._binder = (
-            DryBinder()
-            if options.dry_run
-            else BoundedBinder(client, configuration.source.parallelism, self._node_missing)
-        )
+        metered, parallelism = MeteredClient(client, self._now, self.metrics), configuration.source.parallelism
+        self._binder = DryBinder() if options.dry_run else BoundedBinder(metered, parallelism, self._node_missing)
+        self.metrics.pending_calls[CALL_TYPE] = lambda: self._binder.pending
         handle = SchedulerHandle(
             feature_gates=configuration.gates, clock=clock, rng=rng, binder=self._binder,
-            writer=None if options.dry_run else client, snapshot=self.snapshot, informers=self._informers,
+            writer=None if options.dry_run else metered, snapshot=self.snapshot, informers=self._informers,
             waiting=self.waiting,
         )  # fmt: skip
         factories = factories if factories is not None else plugin_factories()
@@ -159,7 +158,10 @@ class Scheduler:
             self.queue, current=self._current, recorder=self._recorders.of_profile, writer=self._writer,
             metrics=self.metrics, now=self._now,
         )  # fmt: skip
-        self._evictor = None if options.dry_run else self._make_evictor()
+        self._evictor = None if self._writer is None else make_evictor(
+            client, clock, self.profiles.values(), queue=self.queue, waiting=self.waiting, recorders=self._recorders,
+            writer=self._writer, metrics=self.metrics, current=self._current, activate=self._activate,
+        )  # fmt: skip
         self._rotation = Rotation()
         self.is_synced = False
         self.registry.register(self.collector())
@@ -300,7 +302,10 @@ class Scheduler:
         if sort is None:
             raise ConfigError("a queue sort plugin is needed", path="profiles[0].plugins.queueSort")
         queue = SchedulingQueue(
-            {name: profile.queue_profile(self._hint_failed) for name, profile in self.profiles.items()},
+            {
+                name: profile.queue_profile(self._hint_failed, self._hint_asked, self._now)
+                for name, profile in self.profiles.items()
+            },
             sort.sort_key,
             initial_backoff_seconds=float(source.pod_initial_backoff_seconds),
             max_backoff_seconds=float(source.pod_max_backoff_seconds),
@@ -326,6 +331,7 @@ class Scheduler:
             cycle.groups = GroupCycle(
                 self.queue, self._groups, pod_group=lambda key: lister.get(*key) if lister is not None else None,
                 client=None if self.options.dry_run else self._client, now=self._now, today=self._clock.now,
+                metrics=self.metrics,
             )  # fmt: skip
         return cycle
 
@@ -340,30 +346,6 @@ class Scheduler:
             if isinstance(plugin, DefaultPreemption) and talk.chain.preempts:
                 plugin.extenders = talk.chain
         return talk
-
-    def _make_evictor(self) -> Evictor:
-        around = Surroundings(
-            current=self._current, activate=self._activate, preempt_waiting=self._preempt_waiting,
-            nominated_to=self.queue.nominator.pods_for_node, clear_nomination=self._clear_nomination,
-            tell=self._tell_victim,
-        )  # fmt: skip
-        evictor = Evictor(self._client, self._clock, around)
-        for profile in self.profiles.values():
-            plugin = profile.framework.plugins.get(DefaultPreemption.name)
-            if isinstance(plugin, DefaultPreemption):
-                plugin.is_preempting = evictor.is_preempting
-        return evictor
-
-    def _preempt_waiting(self, uid: str) -> bool:
-        waiting = self.waiting.get(uid)
-        return waiting is not None and waiting.preempt(DefaultPreemption.name, "preempted")
-
-    def _clear_nomination(self, pod: Pod) -> None:
-        if self._writer is not None:
-            self._writer.submit(pod, Verdict(nominated_node=""))
-
-    def _tell_victim(self, profile: str, victim: Pod, message: str) -> None:
-        self._recorders.of_profile(profile).event(victim, "Normal", "Preempted", message, action="Preempting")
 
     def _cycle_profile(self, profile: Profile) -> CycleProfile:
         framework = profile.framework
@@ -393,6 +375,9 @@ class Scheduler:
     def _is_pending(self, pod: Pod) -> bool:
         current = self._current(pod)
         return current is not None and not current.spec.node_name
+
+    def _hint_asked(self, plugin: str, label: str, hint: str, seconds: float) -> None:
+        self.metrics.observe("queueing_hint_execution_duration_seconds", seconds, plugin, label, hint)
 
     def _hint_failed(self, plugin: str, event: ClusterEvent, pod: Pod, error: Exception) -> None:
         _log.error(

@@ -274,6 +274,7 @@ class BindingRunner:
             seconds = self._now() - start
             self._metrics.observe("plugin_execution_duration_seconds", seconds, plugin, point, status.code.text)
         if status.is_error:
+            self._metrics.plugin_failed(plugin, point)
             return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {status.message}',), plugin)
         return status.with_plugin(plugin) if status.is_rejected else status
 

@@ -237,6 +237,7 @@ class SchedulingCycle:
         attempt.evaluated, attempt.feasible = result.evaluated_nodes, result.feasible_nodes
         attempt.outcome, attempt.scoring = result.outcome, result.scoring
         if result.state is None or result.status.is_error:
+            self._metrics.plugin_failed(result.status.plugin, "Filter")
             return Decided(failure=Failure(result.status))
         attempt.skipped = result.state.skip_filter_plugins
         if not result.node_name:
@@ -253,7 +254,8 @@ class SchedulingCycle:
             return Failure(refusal, diagnosis)
         pod = state.pod_info.pod
         status, result = yield from profile.framework.post_filter_asking(state, pod, diagnosis)
-        self._metrics.count("preemption_attempts_total")
+        if diagnosis.preemption is not None:
+            self._metrics.count("preemption_attempts_total")
         diagnosis.post_filter_message = status.message
         if result.victims and result.nominated_node and self._evict is not None:
             self._metrics.observe("preemption_victims", len(result.victims))

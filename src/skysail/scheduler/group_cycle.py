@@ -38,6 +38,7 @@ from skysail.scheduler.framework.conversation import Conversation
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.status import Code, Status
 from skysail.scheduler.group_attempt import UNSCHEDULABLE_GROUP, GroupResult, MemberResult, Placed, attempt_group
+from skysail.scheduler.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, WAITING_ON_PREEMPTION, SchedulerMetrics
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class GroupCycle:
         client: Writes the condition; None writes none.
         now: Seconds on the queue's clock.
         today: The time of day.
+        metrics: Counts and measures.
     """
 
     def __init__(
@@ -111,7 +113,9 @@ class GroupCycle:
         client: ApiClient | None,
         now: Callable[[], float],
         today: Callable[[], datetime],
+        metrics: SchedulerMetrics,
     ) -> None:
+        self._metrics = metrics
         self._queue, self._groups, self._pod_group = queue, groups, pod_group
         self._client, self._now, self._today = client, now, today
 
@@ -130,8 +134,11 @@ class GroupCycle:
         if not infos:
             return
         rehearsal = _Rehearsal(cycle, profile, infos, self._now)
+        start = self._now()
         result = yield from attempt_group([PodInfo(each.pod) for each in infos.values()], rehearsal)
+        self._metrics.observe("podgroup_scheduling_algorithm_duration_seconds", self._now() - start)
         self._submit(rehearsal, result, tasks)
+        self._metrics.group_attempt(_outcome(result), profile.name, self._now() - start)
         self._tell(info.pod, result, tasks)
 
     def _members(self, cycle: SchedulingCycle, first: QueuedPodInfo) -> list[QueuedPodInfo]:
@@ -190,6 +197,15 @@ class GroupCycle:
             await client.patch_status(POD_GROUPS, old, new)
         except (ApiError, Unreachable) as error:
             _log.info("pod group status not written", extra={"group": old.name, "error": str(error)})
+        except Exception:  # noqa: BLE001 - a condition costs no scheduler
+            _log.exception("pod group status not written", extra={"group": old.name})
+
+
+def _outcome(result: GroupResult) -> str:
+    """The label of the metrics."""
+    if result.waits_on_preemption:
+        return WAITING_ON_PREEMPTION
+    return SCHEDULED if result.status.is_success else UNSCHEDULABLE if result.status.is_rejected else ERROR
 
 
 def _failure_of(member: MemberResult | None, result: GroupResult) -> Failure | None:

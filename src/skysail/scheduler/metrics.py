@@ -3,7 +3,19 @@
 The hot path pays a dictionary look-up and an addition; `SchedulerCollector` turns the numbers into Prometheus families
 only when somebody scrapes. Gauges (pending pods, cache size) are not kept at all: they are read then.
 
-Source: pkg/scheduler/metrics/metrics.go, v1.36.
+Left out, as there is nothing here that they could count:
+
+    batch_attempts_total, batch_cache_flushed_total,       no node is hinted from pod to pod: pods of one signature
+    get_node_hint_duration_seconds,                        share columns over every node
+    store_schedule_results_duration_seconds
+    volume_binder_cache_requests_total                     the binder has no cache of its own
+    dra_bindingconditions_allocations_total,               binding conditions of devices are recorded in a claim, not
+    dra_bindingconditions_wait_duration_seconds            waited for
+
+Ours alone: slow_plugin_calls_total, dropped_writes_total, inflight_pods.
+
+Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go, v1.36.
+Differs: what upstream registers only with a feature gate is always there, and stays empty without it.
 """
 
 from bisect import bisect_left
@@ -20,6 +32,7 @@ from skysail.scheduler.queue.scheduling_queue import QueueStatistics
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
+WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -31,6 +44,7 @@ _ATTEMPT: Final = exponential_buckets(0.001, 2, 15)
 _POINT: Final = exponential_buckets(0.0001, 2, 12)
 _PLUGIN: Final = exponential_buckets(0.00001, 1.5, 20)
 _SLI: Final = exponential_buckets(0.01, 2, 20)
+_STAGES: Final[Mapping[str, str]] = {"Filter": "predicate", "Reserve": "assume", "PreBind": "bind"}
 
 _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[float, ...]]]] = {
     "event_handling_duration_seconds": ("Event handling latency in seconds.", ("event",), _POINT),
@@ -54,6 +68,22 @@ _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[float, ...]]]]
         ("plugin", "extension_point", "status"), _PLUGIN,
     ),
     "permit_wait_duration_seconds": ("Duration of waiting on permit.", ("result",), _ATTEMPT),
+    "queueing_hint_execution_duration_seconds": (
+        "Duration for running a queueing hint function of a plugin.", ("plugin", "event", "hint"), _PLUGIN,
+    ),
+    "preemption_goroutines_duration_seconds": (
+        "How long the evictions of one preemption took, in seconds.", ("result",), _SLI,
+    ),
+    "async_api_call_execution_duration_seconds": (
+        "How long an API call beside the scheduling cycle took, in seconds.", ("call_type", "result"), _ATTEMPT,
+    ),
+    "podgroup_scheduling_attempt_duration_seconds": (
+        "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
+        ("result", "profile"), _ATTEMPT,
+    ),
+    "podgroup_scheduling_algorithm_duration_seconds": (
+        "Pod group scheduling algorithm latency in seconds", (), _ATTEMPT,
+    ),
 }  # fmt: skip
 
 _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -74,6 +104,15 @@ _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "queue_incoming_pods_total": (
         "Number of pods added to scheduling queues by event and queue type.", ("queue", "event"),
     ),
+    "preemption_goroutines_execution_total": ("Number of preemptions whose evictions were carried out.", ("result",)),
+    "async_api_call_execution_total": ("Number of API calls beside the scheduling cycle.", ("call_type", "result")),
+    "podgroup_schedule_attempts_total": (
+        "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not be "
+        "scheduled, while 'error' means an internal scheduler problem.",
+        ("result", "profile"),
+    ),
+    "resourceclaim_creates_total": ("Number of ResourceClaims creation requests within scheduler", ("status",)),
+    "volume_scheduling_stage_error_total": ("Volume scheduling stage error count", ("operation",)),
     "slow_plugin_calls_total": ("Synchronous plugin calls that took over a second.", ("plugin", "extension_point")),
     "dropped_writes_total": ("Conditions and events given up to let bindings pass.", ("kind",)),
 }  # fmt: skip
@@ -117,6 +156,8 @@ class SchedulerMetrics:
         }
         self.in_progress: Counter[str] = Counter()
         """Running operations, by what they do (`binding`); upstream's `goroutines`."""
+        self.pending_calls: dict[str, Callable[[], int]] = {}
+        """How many API calls of each type wait or are under way, asked at the scrape."""
 
     def observe(self, name: str, value: float, *labels: str) -> None:
         """Take a measurement in; `labels` in the order of the metric's label names."""
@@ -141,6 +182,27 @@ class SchedulerMetrics:
         self.observe("pod_scheduling_sli_duration_seconds", sli_seconds, str(attempts) if attempts < 15 else "15+")
         if after_flush:
             self.count("pod_scheduled_after_flush_total")
+
+    def called(self, call_type: str, ok: bool, seconds: float) -> None:
+        """An API call beside the scheduling cycle ended (`pod_binding`, `pod_status_patch`)."""
+        result = _result(ok)
+        self.count("async_api_call_execution_total", call_type, result)
+        self.observe("async_api_call_execution_duration_seconds", seconds, call_type, result)
+
+    def evicted(self, ok: bool, seconds: float) -> None:
+        """All victims of one preemption were dealt with."""
+        self.count("preemption_goroutines_execution_total", _result(ok))
+        self.observe("preemption_goroutines_duration_seconds", seconds, _result(ok))
+
+    def group_attempt(self, result: str, profile: str, seconds: float) -> None:
+        """An attempt for a pod group ended."""
+        self.observe("podgroup_scheduling_attempt_duration_seconds", seconds, result, profile)
+        self.count("podgroup_schedule_attempts_total", result, profile)
+
+    def plugin_failed(self, plugin: str, point: str) -> None:
+        """A plugin answered with an error: upstream counts that for volumes, by stage."""
+        if plugin == "VolumeBinding" and point in _STAGES:
+            self.count("volume_scheduling_stage_error_total", _STAGES[point])
 
     def counter(self, name: str, *labels: str) -> int:
         """A counter's value (for tests and statistics)."""
@@ -201,6 +263,8 @@ class SchedulerCollector(Collector):
              dict(self._metrics.in_progress)),
             ("inflight_events", "Number of events currently tracked in the scheduling queue.", "event",
              dict(self._in_flight_events())),
+            ("pending_async_api_calls", "Number of API calls that wait or are under way, by type.", "call_type",
+             {call_type: count() for call_type, count in self._metrics.pending_calls.items()}),
             ("inflight_pods", "Number of pods popped and not yet done.", "", {"": queue.in_flight}),
         ):  # fmt: skip
             family = GaugeMetricFamily(f"scheduler_{name}", text, labels=(label,) if label else ())
@@ -215,6 +279,10 @@ class SchedulerCollector(Collector):
         for reason, count in self._reasons().items():
             refused.add_metric(reason, count)
         yield refused
+
+
+def _result(ok: bool) -> str:
+    return "success" if ok else "error"
 
 
 def _bound(value: float) -> str:

@@ -31,7 +31,7 @@ from skysail.scheduler.framework.plugin import EnqueueExtensions, Plugin, PreEnq
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.plugins.args import NoArgs
 from skysail.scheduler.queue.gates import GateCheck, QueueProfile
-from skysail.scheduler.queue.hints import HintFailed, HintMap
+from skysail.scheduler.queue.hints import HintAsked, HintFailed, HintMap
 from skysail.scheduler.queue.nominator import Nominator
 from skysail.scheduler.registry import REGISTRY
 from skysail.scheduler.waiting_pods import WaitingPods
@@ -230,11 +230,11 @@ class Profile:
         """Its scheduler name."""
         return self.resolved.scheduler_name
 
-    def queue_profile(self, on_failure: HintFailed) -> QueueProfile:
-        """What the queue must know of it."""
+    def queue_profile(self, on_failure: HintFailed, on_asked: HintAsked, now: Callable[[], float]) -> QueueProfile:
+        """What the queue must know of it; arguments as of `HintMap`."""
         return QueueProfile(
             gates=[(plugin.name, _gate(plugin)) for plugin in self.framework.pre_enqueue],
-            hints=HintMap(self.registrations, on_failure),
+            hints=HintMap(self.registrations, on_failure, on_asked, now),
         )
 
 

@@ -26,6 +26,7 @@ from skysail.scheduler.metrics import SchedulerMetrics
 _log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
+CALL_TYPE: Final = "pod_status_patch"
 _WRITERS: Final = 4
 _MAX_WAITING: Final = 10_000
 _TRIES: Final = 4
@@ -129,6 +130,7 @@ class StatusWriter:
         self._notes: OrderedDict[str, tuple[Pod, Verdict]] = OrderedDict()
         self._wake = asyncio.Event()
         self._writing = 0
+        metrics.pending_calls[CALL_TYPE] = self.__len__
 
     def __len__(self) -> int:
         """How many notes wait or are being written."""
@@ -169,10 +171,12 @@ class StatusWriter:
     async def _write(self, pod: Pod, verdict: Verdict) -> None:
         patch = status_patch(pod, verdict, self._clock.now())
         for attempt in range(_TRIES if patch is not None else 0):
+            start, ok = self._clock.monotonic(), False
             try:
                 await self._client.patch(
                     PODS, pod.name, pod.namespace, patch or {}, patch_type=STRATEGIC, subresource="status"
                 )
+                ok = True
             except ApiError as error:
                 _log.info("pod status not written", extra={"pod": pod.key, "error": str(error)})
                 return
@@ -181,3 +185,5 @@ class StatusWriter:
                 await asyncio.sleep(_FIRST_WAIT_SECONDS * 5**attempt)
             else:
                 return
+            finally:
+                self._metrics.called(CALL_TYPE, ok, self._clock.monotonic() - start)

@@ -81,6 +81,7 @@ class Surroundings:
         nominated_to: Pods nominated to a node.
         clear_nomination: Takes a pod's nomination back.
         tell: `(profile, victim, message)`: writes the event about a victim.
+        done: `(whether all went well, seconds)`: told when all victims of one preemption were dealt with.
     """
 
     current: Callable[[Pod], Pod | None]
@@ -89,6 +90,7 @@ class Surroundings:
     nominated_to: Callable[[str], Iterable[Pod]]
     clear_nomination: Callable[[Pod], None]
     tell: Callable[[str, Pod, str], None]
+    done: Callable[[bool, float], None] = lambda ok, seconds: None
 
 
 class Evictor:
@@ -136,7 +138,7 @@ class Evictor:
                 await self._wake.wait()
 
     async def _evict(self, eviction: Eviction) -> None:
-        preemptor = eviction.preemptor
+        preemptor, start, results = eviction.preemptor, self._clock.monotonic(), [False]
         try:
             self._clear_lower_nominations(eviction)
             victims = [victim for victim in eviction.victims if victim.metadata.deletion_timestamp is None]
@@ -147,6 +149,7 @@ class Evictor:
         finally:
             self._preempting.discard(preemptor.uid)
             self._last_victims.pop(preemptor.uid, None)
+            self._around.done(all(results), self._clock.monotonic() - start)
         if not all(results):
             self._around.activate([preemptor])
 

@@ -19,6 +19,8 @@ from skysail.scheduler.framework.queued_pod import QueuedPodInfo
 
 HintFailed = Callable[[str, ClusterEvent, Pod, Exception], None]
 """Told when a plugin's hint function raises: plugin, event, pod, what it raised."""
+HintAsked = Callable[[str, str, str, float], None]
+"""Told of every hint that was asked: plugin, label of the event, `Queue`, `QueueSkip` or `Error`, seconds."""
 
 
 class Strategy(Enum):
@@ -42,13 +44,18 @@ class HintMap:
     Args:
         registrations: For each plugin, by name, its `events_to_register`; in the profile's order.
         on_failure: Told of hint functions that raise; such a pod is woken.
+        on_asked: Told of every question, and how long it took on the clock `now`.
+        now: Seconds.
     """
 
     def __init__(
         self,
         registrations: Mapping[str, Sequence[ClusterEventWithHint]],
         on_failure: HintFailed = lambda plugin, event, pod, error: None,
+        on_asked: HintAsked = lambda plugin, label, hint, seconds: None,
+        now: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        self._on_asked, self._now = on_asked, now
         self._registrations = tuple(
             _Registration(plugin, row.event, row.hint) for plugin, rows in registrations.items() for row in rows
         )
@@ -93,13 +100,19 @@ class HintMap:
     def _ask(
         self, row: _Registration, pod: Pod, event: ClusterEvent, old: object | None, new: object | None
     ) -> QueueingHint:
-        if row.hint is None:
-            return QueueingHint.QUEUE
-        try:
-            return row.hint(pod, old, new)
-        except Exception as error:  # noqa: BLE001 - a plugin's bug must neither end the queue nor leave a pod asleep
-            self._on_failure(row.plugin, event, pod, error)
-            return QueueingHint.QUEUE
+        start, hint, label = self._now(), QueueingHint.QUEUE, "Queue"
+        if row.hint is not None:
+            try:
+                hint = row.hint(pod, old, new)
+                label = _LABELS.get(hint, "Queue")
+            except Exception as error:  # noqa: BLE001 - a plugin's bug must neither end the queue nor leave a pod asleep
+                self._on_failure(row.plugin, event, pod, error)
+                label = "Error"
+        self._on_asked(row.plugin, event.label, label, self._now() - start)
+        return hint
+
+
+_LABELS = {QueueingHint.QUEUE: "Queue", QueueingHint.SKIP: "QueueSkip"}
 
 
 def _is_same_pod(candidate: object, pod: Pod) -> bool:
