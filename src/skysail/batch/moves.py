@@ -56,6 +56,7 @@ class Balance:
     keys: Sequence[FlavorResource]
     chosen: list[Unit] = field(default_factory=list)
     taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
+    _may_claim: dict[str, bool] = field(default_factory=dict)
     _least: dict[str, list[Mapping[FlavorResource, int]]] = field(default_factory=dict)
 
     def take(self, unit: Unit) -> bool:
@@ -63,6 +64,8 @@ class Balance:
         if unit.tier is not Tier.OVER:
             self.chosen.append(unit)
             return True
+        if not self._is_claimable(unit):
+            return False
         side = self._victim_side(unit)
         freed = _charges(unit.tasks)
         total = dict(self.taken.get(side.name, {}))
@@ -76,6 +79,15 @@ class Balance:
         self.taken[side.name], self._least[side.name] = total, units
         self.chosen.append(unit)
         return True
+
+    def _is_claimable(self, unit: Unit) -> bool:
+        """Whether the beneficiary's side may claim so much; above where the paths meet nothing changes by the move."""
+        if borrows_by_threshold(self.session, self.job, unit):
+            return True
+        side = self._own_side(unit)
+        if side.name not in self._may_claim:
+            self._may_claim[side.name] = may_claim(self.session, self.job, self.keys, side)
+        return self._may_claim[side.name]
 
     def _stays_legal(
         self, side: Queue, total: Mapping[FlavorResource, int], units: Sequence[Mapping[FlavorResource, int]]
@@ -109,11 +121,19 @@ class Balance:
         return tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])[0]
 
 
-def may_claim(session: Session, job: Job, keys: Iterable[FlavorResource]) -> bool:
-    """Whether the job's minimum stays within what its queue, and all above it, may take back."""
+def may_claim(session: Session, job: Job, keys: Iterable[FlavorResource], highest: Queue | None = None) -> bool:
+    """Whether the job's minimum stays within what its queue, and those above it, may take back.
+
+    Args:
+        session: Whose shares and ledger.
+        job: The beneficiary.
+        keys: Dimensions that matter.
+        highest: The last of its path that is asked; when None its own queue only, which may leave it to those above.
+    """
     need = minimum_lack(job)
     queue = session.queue_of(job)
-    measured = False
+    last = highest or queue
+    measured = highest is None
     for each in queue.path:
         for key in keys:
             share = session.entitlements.of(each.name, key)
@@ -123,6 +143,8 @@ def may_claim(session: Session, job: Job, keys: Iterable[FlavorResource]) -> boo
             limit = session.entitlements.claim(each, key)
             if limit is not None and session.world.ledger.used(each.name, key) + need[key[1]] > limit:
                 return False
+        if each is last:
+            break
     return measured
 
 

@@ -38,8 +38,13 @@ class Gang:
         return 1 if self.job_ready(job, counts) else -1
 
     def job_order(self, job: Job) -> int:
-        """Jobs below their minimum first: what others want beyond theirs can wait."""
-        return int(self.job_ready(job, job.counts()))
+        """Gangs that run below their minimum first, then others below theirs: what is beyond a minimum can wait.
+
+        A gang that lost members holds room that helps nobody until it is whole again.
+        """
+        if self.job_ready(job, job.counts()):
+            return 2
+        return 0 if job.is_running() else 1
 
     def job_starving(self, job: Job) -> bool:
         """Only a job below its minimum may take from others."""
