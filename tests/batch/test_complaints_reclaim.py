@@ -234,6 +234,22 @@ def test_c19_room_scattered_over_nodes_helps_no_large_pod():
     assert lab.count("small") == 1
 
 
+def test_c19_what_may_be_taken_is_taken_where_it_makes_whole_places():
+    """Borrowers' pods lie on every node; a sixteenth of them may go, and two whole nodes of them are enough."""
+    lab = Lab()
+    lab.nodes(8, gpus=8)
+    lab.queue("owner", figures=figures(deserved=64))
+    lab.queue("borrower", figures=figures(deserved=0))
+    for number in range(64):
+        lab.run(lab.pod(f"low-{number}", queue="borrower", gpus=1), f"n00{number % 8}")
+    lab.gang("wide", 2, queue="owner", gpus=8)
+    lab.cycle(3)
+    assert lab.count("wide") == 2
+    assert len(lab.evicted) == 16
+    lab.cycle(20)
+    assert len(lab.evicted) == 16
+
+
 def test_c19_an_elastic_job_shrinks_to_its_minimum_and_no_further():
     lab = Lab()
     lab.nodes(1, gpus=8)

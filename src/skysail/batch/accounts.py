@@ -118,6 +118,7 @@ class Accounts:
         self._vectors: dict[tuple[int, str], tuple[object, ResourceVector]] = {}
         self._nodes: dict[str, Node] = {}
         self.claims_made = 0
+        self._ended_claims: list[Claim] = []
 
     def queue_of(self, job: Job) -> Queue | None:
         """A job's queue, or None when it is not there."""

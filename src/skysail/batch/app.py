@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,13 @@ from skysail.api.core import Pod
 from skysail.api.kinds import PODS, Kind
 from skysail.api.ports import Clock
 from skysail.batch.carrying import Carrying
+from skysail.batch.claim_writing import ClaimWriting, stored_claims
 from skysail.batch.engine import Cycle, Engine
 from skysail.batch.feeding import Feeding
 from skysail.batch.foreign.pods import MembershipReader
 from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.metrics import BatchCollector
+from skysail.batch.pausing import StepsTo
 from skysail.batch.pod_plugins import PureHandle
 from skysail.batch.session import Configuration
 from skysail.batch.world import World
@@ -47,6 +50,7 @@ class BatchOptions:
         scheduler_name: Whose pods are ours.
         period_seconds: How often a cycle is due at least while something is awake or its moment comes.
         settle_seconds: How long a change waits for others, so that one cycle sees them together.
+        slice_seconds: How long a cycle holds the event loop at most, as far as its pauses allow; 0 takes every pause.
         dry_run: Decide and explain, but write nothing.
         check: Look for broken invariants after every cycle.
         seed: For dice; part of every dump.
@@ -55,6 +59,7 @@ class BatchOptions:
     scheduler_name: str = SCHEDULER_NAME
     period_seconds: float = 1.0
     settle_seconds: float = 0.02
+    slice_seconds: float = 0.005
     dry_run: bool = False
     check: bool = False
     seed: int = 0
@@ -110,10 +115,12 @@ class BatchScheduler:
         self.world.handle = PureHandle(
             self.world.snapshot, self.options.seed, self._lister, clock=clock, writer=client, last_seen=self._last_seen
         )
-        self.feeding = Feeding(client, self._informers, self.world, membership, self._changed.set)
+        submit = self.engine.inbox.submit
+        self.feeding = Feeding(client, self._informers, self.world, membership, self._changed.set, submit)
         self.writing = StatusWriting(client, self.feeding, clock)
-        self.carrying = Carrying(client, self.world, self.writing, self._now, self._changed.set)
-        self.is_synced = False
+        self.claims = ClaimWriting(self.world, self.feeding, self.writing.patch, clock.now)
+        self.carrying = Carrying(client, self.world, self.writing, self.claims, self._now, self._changed.set, submit)
+        self.is_synced = self._in_cycle = False
         self.last_cycle: Cycle | None = None
 
     def _now(self) -> float:
@@ -154,20 +161,27 @@ class BatchScheduler:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is under way, to be written, or due."""
-        return not self.carrying.under_way and not len(self.writing) and not self.engine.is_due(self._now())
+        busy = self._in_cycle or self.carrying.under_way or len(self.writing)
+        return not busy and not self.engine.is_due(self._now())
 
     async def _lead(self) -> None:
         self.world.now = self._now()
-        self.feeding.restore_claims()
+        self._restore_claims()
         async with asyncio.TaskGroup() as helpers:
             writer = helpers.create_task(self.writing.run(), name="batch statuses")
             try:
                 async with asyncio.TaskGroup() as work:
                     while not self._stopping.is_set():
-                        self._cycle(work)
+                        await self._cycle(work)
                         await self._wait()
             finally:
                 writer.cancel()
+
+    def _restore_claims(self) -> None:
+        """Honour the promises that objects hold: for a process that was started, or leads, after they were made."""
+        for claim in stored_claims(self.world, self.feeding):
+            if not self.world.restore_claim(claim):
+                _log.info("claim can no longer be kept", extra={"group": claim.job, "claim": claim.id})
 
     async def _wait(self) -> None:
         """Until something changed, or the next moment, or the period while something is awake."""
@@ -186,13 +200,16 @@ class BatchScheduler:
             return True
         return bool(world.sleepers.awake or world.claims or world.slots or world.sleepers.next_moment() is not None)
 
-    def _cycle(self, work: asyncio.TaskGroup) -> None:
+    async def _cycle(self, work: asyncio.TaskGroup) -> None:
         """One cycle; a bug in it costs this cycle, not the engine."""
+        self._in_cycle = True
         try:
-            cycle = self.engine.run_once(self._now())
+            cycle = await self._stepped(self.engine.steps(self._now()))
         except Exception:  # noqa: BLE001 - the one supervisor: a bug must not end the engine
             _log.exception("cycle ended in a bug")
             return
+        finally:
+            self._in_cycle = False
         if cycle is None:
             return
         self.last_cycle = cycle
@@ -206,3 +223,17 @@ class BatchScheduler:
         for job in cycle.outcomes:
             self.writing.submit(job)
         self.carrying.start(cycle, work)
+
+    async def _stepped(self, steps: StepsTo[Cycle | None]) -> Cycle | None:
+        """Take a cycle's steps; whenever its slice is used up, others have their turn."""
+        with closing(steps):
+            begun = self._clock.monotonic()
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    found: Cycle | None = end.value
+                    return found
+                if self._clock.monotonic() - begun >= self.options.slice_seconds:
+                    await asyncio.sleep(0)
+                    begun = self._clock.monotonic()

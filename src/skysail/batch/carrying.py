@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from skysail.api.errors import ApiError, NotFound, SkysailError, Unreachable
+from skysail.batch.claim_writing import ClaimWriting
 from skysail.batch.effects import BindBatch, Effects, Eviction
 from skysail.batch.engine import Cycle
 from skysail.batch.model.claim import Claim
@@ -29,11 +30,13 @@ class Carrying:
     Args:
         client: Binds and evicts.
         world: Told how it went.
-        writing: Writes claims and slots.
+        writing: Writes slots.
+        claims: Writes and erases claims.
         now: Seconds since 1970.
         parallel: How many requests at a time.
         batch_seconds: How long one job's bindings may take.
         changed: Called when something came back.
+        submit: Makes a change of the world, at once or when a running cycle allows it.
     """
 
     def __init__(
@@ -41,14 +44,16 @@ class Carrying:
         client: ApiClient,
         world: World,
         writing: StatusWriting,
+        claims: ClaimWriting,
         now: Callable[[], float],
         changed: Callable[[], None],
+        submit: Callable[[Callable[[], None]], None] = lambda change: change(),
         *,
         parallel: int = 64,
         batch_seconds: float = 120.0,
     ) -> None:
-        self._client, self._world, self._writing = client, world, writing
-        self._now, self._changed = now, changed
+        self._client, self._world, self._writing, self._claims = client, world, writing, claims
+        self._now, self._changed, self._submit = now, changed, submit
         self._turn = asyncio.Semaphore(parallel)
         self._batch_seconds = batch_seconds
         self.under_way = 0
@@ -65,8 +70,8 @@ class Carrying:
         for claim, evictions in by_claim.values():
             task = self._make_room(claim, evictions, write=claim.id in written)
             group.create_task(self._counted(task), name=f"claim {claim.id}")
-        for job in effects.ended:
-            group.create_task(self._counted(self._forget_claim(job)), name=f"end of claim {job.key}")
+        for claim in effects.ended:
+            group.create_task(self._counted(self._claims.erase(claim)), name=f"end of claim {claim.id}")
         for slot in (*effects.slots, *effects.released):
             group.create_task(self._counted(self._write_slot(slot)), name=f"slot {slot.key}")
 
@@ -81,10 +86,6 @@ class Carrying:
     async def _write_slot(self, slot: object) -> None:
         await self._writing.write_slot(slot)  # type: ignore[arg-type]
 
-    async def _forget_claim(self, job: Job) -> None:
-        if job.claim is None:
-            await self._writing.write_claim(job.key, None)
-
     # -- binding ---------------------------------------------------------------------------------------------------
 
     async def _bind_batch(self, batch: BindBatch) -> None:
@@ -94,20 +95,19 @@ class Carrying:
                     await self._turn.acquire()
                     if not self._is_wanted(batch.job, task):
                         self._turn.release()
-                        self._world.bind_failed(task, "its gang fell below its minimum")
+                        self._lost(task, "its gang fell below its minimum")
                         continue
                     group.create_task(self._bind(task))
         except TimeoutError:
             _log.warning("bindings took too long", extra={"job": batch.job.key})
             for task in batch.tasks:
                 if self._world.cache.is_assumed(task.uid):
-                    self._world.bind_failed(task, "timed out")
-        if batch.job.claim is None and batch.job.key in self._world.jobs:
-            await self._forget_kept_claim(batch.job)
+                    self._lost(task, "timed out")
+        if batch.kept is not None:
+            await self._claims.erase(batch.kept)
 
-    async def _forget_kept_claim(self, job: Job) -> None:
-        if self._writing.has_written_claim(job.key):
-            await self._writing.write_claim(job.key, None)
+    def _lost(self, task: Task, why: str) -> None:
+        self._submit(lambda: self._world.bind_failed(task, why))
 
     def _is_wanted(self, job: Job, task: Task) -> bool:
         """Whether binding it still makes sense: its job has its minimum with all that is bound or on its way."""
@@ -137,27 +137,31 @@ class Carrying:
 
     def _failed(self, task: Task, why: str) -> None:
         _log.info("pod not bound", extra={"pod": task.key, "node": task.node, "error": why})
-        self._world.bind_failed(task, why)
+        self._lost(task, why)
         self._changed()
 
     # -- evicting --------------------------------------------------------------------------------------------------
 
     async def _make_room(self, claim: Claim, evictions: list[Eviction], *, write: bool) -> None:
-        if write and not await self._writing.write_claim(claim.job, claim):
-            for eviction in evictions:
-                self._world.eviction_failed(eviction.task)
-            job = self._world.jobs.get(claim.job)
-            if job is not None:
-                self._world.end_claim(job)
+        if write and not await self._claims.write(claim):
+            self._submit(lambda: self._give_up(claim, evictions))
+            self._changed()
             return
         for eviction in evictions:
             async with self._turn:
                 await self._evict(eviction)
 
+    def _give_up(self, claim: Claim, evictions: list[Eviction]) -> None:
+        for eviction in evictions:
+            self._world.eviction_failed(eviction.task)
+        job = self._world.jobs.get(claim.job)
+        if job is not None and job.claim is claim:
+            self._world.end_claim(job)
+
     async def _evict(self, eviction: Eviction) -> None:
         task = eviction.task
         if self._world.claims.get(eviction.claim.job) is not eviction.claim:
-            self._world.eviction_failed(task)
+            self._submit(lambda: self._world.eviction_failed(task))
             return
         try:
             await self._client.evict(task.pod.namespace, task.pod.name, uid=task.uid)
@@ -165,5 +169,5 @@ class Carrying:
             return
         except SkysailError as error:
             _log.info("pod not evicted", extra={"pod": task.key, "error": str(error)})
-            self._world.eviction_failed(task)
+            self._submit(lambda: self._world.eviction_failed(task))
             self._changed()

@@ -9,14 +9,18 @@ from skysail.batch.effects import BindBatch, Eviction
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.pausing import Steps
 from skysail.batch.session import Session
 
 
-def honour_claims(session: Session) -> None:
+def honour_claims(session: Session) -> Steps:
     """Look at every live claim, oldest first."""
     world = session.world
     for key in sorted(world.claims, key=lambda key: world.claims[key].id):
-        job, claim = world.jobs[key], world.claims[key]
+        claim = world.claims.get(key)
+        if claim is None:  # it ended during a pause
+            continue
+        job = world.jobs[key]
         with session.turn_of(job):
             if not world.victims_left(claim):
                 _keep(session, job, claim)
@@ -24,6 +28,7 @@ def honour_claims(session: Session) -> None:
                 _end(session, job)
             else:
                 _wait(session, job, claim)
+        yield from session.pause()
 
 
 def _keep(session: Session, job: Job, claim: Claim) -> None:
@@ -35,7 +40,7 @@ def _keep(session: Session, job: Job, claim: Claim) -> None:
     world.end_claim(job, kept=True)
     for task in tasks:
         world.move(task, TaskState.BINDING, task.node)
-    session.effects.binds.append(BindBatch(job, tasks))
+    session.effects.binds.append(BindBatch(job, tasks, claim))
     session.note("keep", job.key, *(f"{task.uid}@{task.node}" for task in tasks))
     for task in tasks:
         session.fire("bind", job, (task,), task.node)
@@ -58,7 +63,6 @@ def _has_room(session: Session, node: str) -> bool:
 
 def _end(session: Session, job: Job) -> None:
     session.world.end_claim(job)
-    session.effects.ended.append(job)
     session.note("end", job.key)
 
 

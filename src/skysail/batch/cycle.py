@@ -4,23 +4,41 @@ open_session      bring the snapshot up to date; every plugin registers; only th
 honour_claims     what was promised comes first
 actions           execute in order
 close_session     plugins' last word; what was not decided on gets its Outcome; rows back to the truth
+
+A cycle is a generator: it pauses between jobs, and the world may change there (`skysail.batch.pausing`).
 """
 
 from skysail.batch.claims import honour_claims
 from skysail.batch.model.job import Job
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.pausing import Steps, StepsTo, finish
 from skysail.batch.session import Configuration, Session
 from skysail.batch.world import World
 
+VALIDATED_AT_ONCE = 64
+"""How many jobs are validated between two pauses."""
+
 
 def open_session(world: World, configuration: Configuration) -> Session:
-    """Open one: plugins register first, then jobs are asked whether they are valid."""
+    """Open one at once: plugins register first, then jobs are asked whether they are valid."""
+    session = _registered(world, configuration)
+    for _ in _validate_jobs(session):
+        pass
+    return session
+
+
+def _registered(world: World, configuration: Configuration) -> Session:
     world.sleepers.pass_time(world.now)
     session = Session(world, configuration)
     for plugin in configuration.plugins:
         plugin.on_session_open(session)
     _tell_larger_shares(session)
-    for key in list(world.sleepers.awake):
+    return session
+
+
+def _validate_jobs(session: Session) -> Steps:
+    world = session.world
+    for number, key in enumerate(list(world.sleepers.awake), 1):
         job = world.jobs.get(key)
         if job is None or not world.is_waiting(job):
             world.sleepers.drop(key)
@@ -31,7 +49,8 @@ def open_session(world: World, configuration: Configuration) -> Session:
                 session.jobs[key] = job
             else:
                 session.settle(job, outcome, job.retry_at if job.retry_at > world.now else None)
-    return session
+        if number % VALIDATED_AT_ONCE == 0:
+            yield from session.pause()
 
 
 def _tell_larger_shares(session: Session) -> None:
@@ -48,15 +67,19 @@ def _tell_larger_shares(session: Session) -> None:
 
 
 def close_session(session: Session) -> None:
-    """Close it: nobody stays without a word, and rows show the truth again."""
+    """Close it: nobody stays without a word, and rows show the truth again.
+
+    In a cycle in which the world moved a job may have lost its turn by that; it stays awake for the next one.
+    """
     world = session.world
     for plugin in session.configuration.plugins:
         plugin.on_session_close(session)
-    for key in list(world.sleepers.awake):
+    for key in list(world.sleepers.awake) if not session.moves else ():
         job = world.jobs.get(key)
         if job is not None and key in session.jobs and key not in session.tried and job.outcome is None:
             session.settle(job, unexplained(job))
     session.nodes.refresh()
+    session.effects.ended += world.take_ended_claims()
 
 
 def unexplained(job: Job) -> Outcome:
@@ -68,13 +91,21 @@ def unexplained(job: Job) -> Outcome:
     )
 
 
-def run_once(world: World, configuration: Configuration) -> Session:
-    """One cycle: open, execute the actions in order, close."""
-    session = open_session(world, configuration)
+def cycle_steps(world: World, configuration: Configuration) -> StepsTo[Session]:
+    """One cycle, step by step: open, execute the actions in order, close."""
+    session = _registered(world, configuration)
     try:
-        honour_claims(session)
+        yield from _validate_jobs(session)
+        yield from honour_claims(session)
         for action in configuration.actions:
-            action.execute(session)
+            steps = action.execute(session)
+            if steps is not None:
+                yield from steps
     finally:
         close_session(session)
     return session
+
+
+def run_once(world: World, configuration: Configuration) -> Session:
+    """One cycle, at once."""
+    return finish(cycle_steps(world, configuration))

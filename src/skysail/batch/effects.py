@@ -20,10 +20,17 @@ class Eviction:
 
 @dataclass(slots=True)
 class BindBatch:
-    """Bindings of one job, in order."""
+    """Bindings of one job, in order.
+
+    Attributes:
+        job: Whose.
+        tasks: Which.
+        kept: The claim they come of, to be erased once they are bound.
+    """
 
     job: Job
     tasks: list[Task]
+    kept: Claim | None = None
 
 
 @dataclass(slots=True)
@@ -35,7 +42,7 @@ class Effects:
         slots: Slots that were bound.
         released: Slots that were given back.
         claims: Claims to write, before `evictions`.
-        ended: Jobs whose claim ended without being kept.
+        ended: Claims that ended without being kept: to be erased where they stand written.
         evictions: Pods to evict, each after its claim is written.
     """
 
@@ -43,5 +50,5 @@ class Effects:
     slots: list[Slot] = field(default_factory=list)
     released: list[Slot] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
-    ended: list[Job] = field(default_factory=list)
+    ended: list[Claim] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)

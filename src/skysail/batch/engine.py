@@ -6,10 +6,11 @@ A cycle in which nothing changed is no cycle: `is_due` is a comparison of two nu
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from skysail.batch.cycle import run_once
+from skysail.batch.cycle import cycle_steps
 from skysail.batch.effects import Effects
 from skysail.batch.model.job import Job
 from skysail.batch.model.outcome import Event
+from skysail.batch.pausing import Inbox, Pause, StepsTo, finish
 from skysail.batch.session import Configuration, Session
 from skysail.batch.world import World
 
@@ -44,6 +45,7 @@ class Statistics:
     """Counters since the start."""
 
     cycles: int = 0
+    pauses: int = 0
     binds: int = 0
     evictions: int = 0
     claims: int = 0
@@ -59,6 +61,9 @@ class Engine:
         world: What is decided about.
         configuration: What runs, or a function that says it at the start of each cycle.
         check: Look for broken invariants after every cycle; costs a rebuild of the ledger each time.
+
+    Attributes:
+        inbox: Whoever changes the world while a cycle may be under way does it through here.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Engine:
         self._check = check
         self._seen = self._cache_seen = -1
         self.statistics = Statistics()
+        self.inbox = Inbox()
         self.last_session: Session | None = None
 
     def is_due(self, now: float) -> bool:
@@ -98,15 +104,28 @@ class Engine:
         )
 
     def run_once(self, now: float) -> Cycle | None:
-        """One cycle, or None when nothing was to be done."""
+        """One cycle at once, or None when nothing was to be done."""
+        return finish(self.steps(now))
+
+    def steps(self, now: float) -> StepsTo[Cycle | None]:
+        """One cycle, step by step; at each pause the shell may let others have their turn.
+
+        Changes of the world go through `inbox` meanwhile. A cycle in which the world moved is followed by another.
+        """
         if not self.is_due(now):
             return None
         self.world.settle_usage(now)
         self.world.now = now
         if self._cache_moved:
             self.world.tell(Event.NODE_CHANGED)
-        session = run_once(self.world, self._take_configuration())
-        self._seen, self._cache_seen = self.world.changes, self.world.cache.generation
+        running = cycle_steps(self.world, self._take_configuration())
+        try:
+            session = yield from self._stepped(running)
+            moved = session.moves or len(self.inbox)
+            self._seen, self._cache_seen = (-1, -1) if moved else (self.world.changes, self.world.cache.generation)
+        finally:
+            running.close()
+            self.inbox.open()
         self.last_session = session
         self._count(session)
         return Cycle(
@@ -119,6 +138,20 @@ class Engine:
             tuple(session.faults),
             tuple(self.world.problems()) if self._check else (),
         )
+
+    def _stepped(self, running: StepsTo[Session]) -> StepsTo[Session]:
+        """Hold the world while a step runs and while a search is open; open it between jobs."""
+        while True:
+            self.inbox.hold()
+            try:
+                pause = next(running)
+            except StopIteration as end:
+                session: Session = end.value
+                return session
+            if pause is Pause.BETWEEN:
+                self.inbox.open()
+            self.statistics.pauses += 1
+            yield pause
 
     def _take_configuration(self) -> Configuration:
         configuration = self._configuration()

@@ -1,8 +1,8 @@
 """From what the informers saw to the world: pods, nodes, and whatever objects say about queues, groups and slots.
 
 Queues of all APIs are read together whenever one of them changed (they refer to each other); groups and Quotas one by
-one. Kinds that the cluster does not serve are not watched. Handlers run between two awaits of the event loop, so a
-cycle never sees a world half changed.
+one. Kinds that the cluster does not serve are not watched. What handlers say waits while a cycle has something open, so
+a cycle never sees a world half changed.
 """
 
 import logging
@@ -51,6 +51,7 @@ class Feeding:
         world: Who is told.
         membership: The world's reader of pods, which learns queues by namespace here.
         changed: Called after every change.
+        submit: Makes a change of the world, at once or when a running cycle allows it.
     """
 
     def __init__(
@@ -60,9 +61,10 @@ class Feeding:
         world: World,
         membership: MembershipReader,
         changed: Callable[[], None],
+        submit: Callable[[Callable[[], None]], None] = lambda change: change(),
     ) -> None:
         self._client, self._informers, self._world = client, informers, world
-        self._membership, self._changed = membership, changed
+        self._membership, self._changed, self._submit = membership, changed, submit
         self._listeners: list[tuple[SharedInformer[Any], Listener[Any]]] = []
         self.queue_informers: dict[str, SharedInformer[Any]] = {}
         """By resource, of every kind that queues are read from."""
@@ -129,7 +131,8 @@ class Feeding:
                 return
 
     def _listen(self, informer: SharedInformer[Any], handlers: Handlers[Any]) -> None:
-        self._listeners.append((informer, informer.add_handler(handlers, resync_seconds=0, name="batch")))
+        submitted = _submitted(handlers, self._submit)
+        self._listeners.append((informer, informer.add_handler(submitted, resync_seconds=0, name="batch")))
 
     async def _wait_told(self) -> None:
         for _, listener in self._listeners:
@@ -220,13 +223,6 @@ class Feeding:
 
         return Handlers(add=put, update=lambda old, new: put(new), delete=drop)
 
-    def restore_claims(self) -> None:
-        """Honour the promises that statuses hold: for a process that was started after they were made."""
-        for key, (kind, group) in sorted(self.groups.items()):
-            claim = own.read_claim(group) if kind is POD_GROUPS else None
-            if claim is not None and not self._world.restore_claim(claim):
-                _log.info("claim can no longer be kept", extra={"group": key, "claim": claim.id})
-
     # -- slots, nodes, pods ----------------------------------------------------------------------------------------
 
     def slots_of(self, key: str) -> list[Slot]:
@@ -276,6 +272,15 @@ class Feeding:
     def _no_pod(self, pod: Pod) -> None:
         self._world.remove_pod(pod.metadata.uid)
         self._changed()
+
+
+def _submitted(handlers: Handlers[Any], submit: Callable[[Callable[[], None]], None]) -> Handlers[Any]:
+    """The same handlers, told when the world may change."""
+
+    def later(handler: Callable[..., Any] | None) -> Callable[..., None] | None:
+        return None if handler is None else lambda *objects: submit(lambda: handler(*objects))
+
+    return Handlers(add=later(handlers.add), update=later(handlers.update), delete=later(handlers.delete))
 
 
 class ObjectLister(Lister[Any]):

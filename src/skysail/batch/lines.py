@@ -109,8 +109,8 @@ class Lines:
         key = ("flavors of", signature(session, task))
         known = session.memo.get(key)
         if known is None:
-            allowed = session.memo.get("could ever")
-            mask = allowed(task) if callable(allowed) else np.ones(session.nodes.table.size, dtype=np.bool_)
+            allowed = session.could_ever
+            mask = allowed(task) if allowed is not None else np.ones(session.nodes.table.size, dtype=np.bool_)
             known = session.memo[key] = tuple(name for name in names if (mask & flavor_rows(session, name)).any())
         return known  # type: ignore[return-value]
 

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from skysail.batch.effects import BindBatch, Effects, Eviction
+from skysail.batch.freshness import lost_room
 from skysail.batch.ledger import Column, Refusal
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.resources import PODS
 from skysail.batch.model.slot import Slot
 from skysail.batch.nodes import SessionNodes
 from skysail.batch.registrar import Registrar
@@ -74,7 +76,7 @@ class Operation(ABC):
         """Make it last.
 
         Raises:
-            CacheError: It cannot be.
+            ValueError: It cannot be: the pod is accounted for already, or its room was taken meanwhile.
         """
 
     @abstractmethod
@@ -135,6 +137,11 @@ class Allocate(Operation):
 
     def commit(self, scope: Scope, claim: Claim | None) -> None:
         """Assume the tasks; held ones shall be bound."""
+        first = self.tasks[0]
+        ports, promised = frozenset(first.info.host_ports), self.column is Column.CLAIMED
+        lost = lost_room(scope.world, self.node, first.request, len(self.tasks), ports, promised=promised)
+        if lost:
+            raise ValueError(lost)
         done: list[Task] = []
         try:
             for task in self.tasks:
@@ -170,6 +177,7 @@ class Evict(Operation):
     job: Job
     tasks: Sequence[Task]
     reason: str = "reclaim"
+    states: list[TaskState] = field(default_factory=list, init=False)
     before: list[NodeInfo] = field(default_factory=list, init=False)
     released: int = field(default=0, init=False)
     evictions: list[Eviction] = field(default_factory=list, init=False)
@@ -178,6 +186,7 @@ class Evict(Operation):
         """Free their rows; in the ledger they are leaving."""
         world = scope.world
         self.released = scope.nodes.released
+        self.states = [task.state for task in self.tasks]
         by_node: dict[str, list[Task]] = {}
         for task in self.tasks:
             by_node.setdefault(task.node, []).append(task)
@@ -198,8 +207,8 @@ class Evict(Operation):
             scope.nodes.restore(before)
         self.before.clear()
         scope.nodes.released = self.released
-        for task in self.tasks:
-            task.state = TaskState.BOUND
+        for task, state in zip(self.tasks, self.states, strict=True):
+            task.state = state
             if task.charged is not None:
                 world.ledger.move(world.path_of(self.job.queue), task.charged, Column.RELEASING, Column.HELD)
             scope.registrar.fire("allocate", self.job, (task,), task.node)
@@ -251,7 +260,14 @@ class AllocateQuota(Operation):
             scope.nodes.restore(self.before)
 
     def commit(self, scope: Scope, claim: Claim | None) -> None:
-        """Its room stands in the cache; its status shall say where."""
+        """Its room stands in the cache; its status shall say where.
+
+        Raises:
+            ValueError: The room was taken meanwhile.
+        """
+        lost = lost_room(scope.world, self.node, {**self.slot.spec.resources, PODS: 1})
+        if lost:
+            raise ValueError(lost)
         scope.world.refill_slot(self.slot)
         scope.effects.slots.append(self.slot)
 
@@ -300,7 +316,13 @@ class AllocateTaskToQuota(Operation):
             scope.nodes.restore(self.before)
 
     def commit(self, scope: Scope, claim: Claim | None) -> None:
-        """Assume the task, and the smaller room."""
+        """Assume the task, and the smaller room.
+
+        Raises:
+            ValueError: The slot lost its node meanwhile.
+        """
+        if self.slot.node != self.task.node:
+            raise ValueError(f"slot {self.slot.key} is no longer on node {self.task.node}")
         scope.world.assume(self.task, self.slot.node)
         scope.world.refill_slot(self.slot)
         self.batch = _batch_of(scope.effects, self.task.job)

@@ -114,8 +114,8 @@ def most_ever(session: Session, task: Task) -> int:
     if isinstance(known, int):
         return known
     empty = times(session, task, empty=True)
-    allowed = session.memo.get("could ever")
-    mask = allowed(task) if callable(allowed) else fitting(session, task) | (times(session, task) == 0)
+    allowed = session.could_ever
+    mask = allowed(task) if allowed is not None else fitting(session, task) | (times(session, task) == 0)
     found = int(np.where(mask & session.nodes.table.live[: session.nodes.table.size], empty, 0).sum())
     session.memo[key] = found
     return found

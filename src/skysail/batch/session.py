@@ -14,12 +14,13 @@ from typing import Protocol
 import msgspec
 
 from skysail.batch.effects import Effects
-from skysail.batch.expressions import Expression, passes
+from skysail.batch.expressions import Expression, RowMask, passes
 from skysail.batch.model.job import Job, Task
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.model.queue import Queue
 from skysail.batch.nodes import SessionNodes
 from skysail.batch.operations import Scope
+from skysail.batch.pausing import Pause, Steps
 from skysail.batch.registrar import Registrar
 from skysail.batch.shares import Entitlements, entitlements_of
 from skysail.batch.statement import Statement
@@ -64,8 +65,8 @@ class Action(Protocol):
         """Before the first cycle with it."""
         ...
 
-    def execute(self, session: "Session") -> None:
-        """Do it."""
+    def execute(self, session: "Session") -> Steps | None:
+        """Do it: at once, or in steps that let others have their turn (`Session.pause`)."""
         ...
 
     def uninitialize(self) -> None:
@@ -107,6 +108,7 @@ class Session(Registrar):
         outcomes: Jobs whose code or key numbers changed in this session.
         tried: Keys of jobs that were tried.
         faults: Tracebacks of what went wrong inside, each the fault of one job's turn.
+        moves: How often the world, or the shared cache, was found changed after a pause.
     """
 
     def __init__(self, world: World, configuration: Configuration) -> None:
@@ -130,8 +132,11 @@ class Session(Registrar):
         """What keeps a task's volumes from being ready anywhere; the storage plugin sets it."""
         self.max_moves = 0
         """How many pods may be moved to defragment for one job; the rescheduling plugin says so."""
+        self.could_ever: Callable[[Task], RowMask] | None = None
+        """On which rows may a task run once enough pods have left? The predicates plugin says so."""
         self.memo: dict[object, object] = {}
-        """What actions and plugins derive in this session, under keys that name them."""
+        """What actions and plugins derive in this session, under keys that name them; lost when the world moves."""
+        self.moves = 0
         self._digest = blake2b(digest_size=16)
         self._entitlements: Entitlements | None = None
 
@@ -153,6 +158,35 @@ class Session(Registrar):
     def digest(self) -> str:
         """A hash of all decisions in order: equal input gives equal digests."""
         return self._digest.hexdigest()
+
+    # -- pauses ----------------------------------------------------------------------------------------------------
+
+    def pause(self) -> Steps:
+        """Let others have their turn. Nothing may be open: the world may be another one after it."""
+        before = self.world.changes, self.world.cache.generation
+        yield Pause.BETWEEN
+        if (self.world.changes, self.world.cache.generation) != before:
+            self.catch_up()
+            self._entitlements = None
+
+    def pause_within(self) -> Steps:
+        """Let others have their turn within a search; no statement may be open. The world waits, the cache may not."""
+        before = self.world.cache.generation
+        yield Pause.WITHIN
+        if self.world.cache.generation != before:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Rows show the truth again, and what was derived from others is forgotten."""
+        self.moves += 1
+        self.world.cache.update_snapshot(self.world.snapshot)
+        self.nodes.release()
+        self.memo.clear()
+
+    def is_current(self, job: Job) -> bool:
+        """Whether a job is still there, waits, and has a queue: to be asked after a pause."""
+        world = self.world
+        return world.jobs.get(job.key) is job and job.queue in world.tree and world.is_waiting(job)
 
     # -- what plugins and actions ask ------------------------------------------------------------------------------
 
@@ -177,7 +211,10 @@ class Session(Registrar):
 
     def waiting_jobs(self) -> Iterator[Job]:
         """Valid awake jobs that were not settled yet in this session, in the order they woke."""
-        return (job for job in list(self.jobs.values()) if job.key in self.world.sleepers.awake)
+        found = (job for job in list(self.jobs.values()) if job.key in self.world.sleepers.awake)
+        if not self.moves:
+            return found
+        return (job for job in found if self.is_current(job) and self.validate(job) is None)
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -217,9 +254,10 @@ class Session(Registrar):
 
     def validate(self, job: Job) -> Outcome | None:
         """Why a job cannot be looked at, or None: what every job needs, then what plugins say."""
-        fault = structural_fault(self.world, job)
-        if fault is not None:
-            return fault
+        return structural_fault(self.world, job) or self.refused_by_plugins(job)
+
+    def refused_by_plugins(self, job: Job) -> Outcome | None:
+        """Why plugins refuse to look at a job, or None."""
         verdict = self.job_valid(job)
         if isinstance(verdict, Outcome):
             return verdict

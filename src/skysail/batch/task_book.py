@@ -131,21 +131,36 @@ class TaskBook(SlotBook):
         return f"claim-{int(self.now)}-{self.claims_made}"
 
     def restore_claim(self, claim: Claim) -> bool:
-        """Honour a claim found in a status after a restart; False when it can no longer be kept."""
+        """Honour a claim found written after a restart; one that can no longer be kept ends, and is to be erased."""
         job = self.jobs.get(claim.job)
-        tasks = [self.tasks.get(uid) for uid in claim.placement]
-        if job is None or job.claim is not None or claim.deadline <= self.now:
+        waiting = self._still_waiting(claim) if job is not None and claim.deadline > self.now else []
+        if job is None or job.claim is not None or not waiting:
+            if job is None or job.claim is None or job.claim.id != claim.id:
+                self._ended_claims.append(claim)
             return False
-        if any(task is None or task.state is not TaskState.PENDING for task in tasks):
-            return False
-        if any(node not in self._nodes for node in claim.placement.values()):
-            return False
-        for task in tasks:
-            assert task is not None
+        for task in waiting:
             self.assume(task, claim.placement[task.uid])
             self.move(task, TaskState.CLAIMED, claim.placement[task.uid])
         self.set_claim(job, claim)
         return True
+
+    def _still_waiting(self, claim: Claim) -> list[Task]:
+        """Promised tasks that are not bound yet; none when one is gone, or has no node to go to."""
+        found = []
+        for uid, node in claim.placement.items():
+            task = self.tasks.get(uid)
+            if task is None or task.job.key != claim.job or node not in self._nodes:
+                return []
+            if task.state is TaskState.PENDING:
+                found.append(task)
+            elif task.state is not TaskState.BOUND:
+                return []
+        return found
+
+    def take_ended_claims(self) -> list[Claim]:
+        """Claims that ended since the last time without being kept."""
+        ended, self._ended_claims = self._ended_claims, []
+        return ended
 
     def set_claim(self, job: Job, claim: Claim) -> None:
         """A job was promised room."""
@@ -157,6 +172,8 @@ class TaskBook(SlotBook):
         """A claim ends; unless its tasks go on to be bound (`kept`) they wait again."""
         if job.claim is None:
             return
+        if not kept:
+            self._ended_claims.append(job.claim)
         job.claim = None
         self.claims.pop(job.key, None)
         if not kept:

@@ -1,7 +1,7 @@
-"""Statuses: why a job waits, on its pods and its group; what it was promised, before anybody is evicted for it.
+"""Statuses: why a job waits, on its pods and its group; where slots are. Promises stand in `claim_writing`.
 
 Written only when code or key figures changed, within a budget (so many writes a second, the newest word of a job
-replaces one not yet written). Claims do not wait for that budget.
+replaces one not yet written).
 """
 
 import asyncio
@@ -17,8 +17,7 @@ from skysail.api.ports import Clock
 from skysail.api.raw import Raw
 from skysail.batch.demand import MORE_ROOM_HELPS
 from skysail.batch.feeding import Feeding
-from skysail.batch.kinds import POD_GROUPS, QUOTAS, PodGroup
-from skysail.batch.model.claim import Claim
+from skysail.batch.kinds import POD_GROUPS, QUOTAS
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.outcome import Outcome
 from skysail.batch.model.slot import Slot
@@ -68,24 +67,6 @@ def group_status(outcome: Outcome | None) -> Raw:
     return {"status": {"schedulingConditions": [record]}}
 
 
-def claim_status(claim: Claim | None) -> Raw:
-    """The merge patch that writes a promise, or takes it away."""
-    if claim is None:
-        return {"status": {"claim": None}}
-    return {
-        "status": {
-            "claim": {
-                "id": claim.id,
-                "reason": claim.reason,
-                "placement": dict(claim.placement),
-                "victims": dict(claim.victims),
-                "capacity": dict(claim.capacity),
-                "expires": format_time(datetime.fromtimestamp(claim.deadline, UTC)),
-            }
-        }
-    }
-
-
 class StatusWriting:
     """The notes, and the task that writes them.
 
@@ -101,7 +82,6 @@ class StatusWriting:
         self._pause = 1.0 / per_second
         self._notes: OrderedDict[str, Job] = OrderedDict()
         self._wake = asyncio.Event()
-        self._claimed: set[str] = set()
         self.writes = 0
 
     def __len__(self) -> int:
@@ -127,16 +107,17 @@ class StatusWriting:
         outcome = job.outcome
         known = self._feeding.groups.get(job.key)
         if known is not None and known[0] is POD_GROUPS:
-            await self._patch(POD_GROUPS, job.key, group_status(outcome))
+            await self.patch(POD_GROUPS, job.key, group_status(outcome))
         if outcome is None:
             return
         for task in list(job.tasks.values()):
             if task.state <= TaskState.CLAIMED:
                 patch = pod_status(task, outcome, self._clock.now())
                 if patch is not None:
-                    await self._patch(PODS, task.key, patch, strategic=True)
+                    await self.patch(PODS, task.key, patch, strategic=True)
 
-    async def _patch(self, kind: Kind[Any], key: str, patch: Raw, *, strategic: bool = False) -> bool:
+    async def patch(self, kind: Kind[Any], key: str, patch: Raw, *, strategic: bool = False) -> bool:
+        """Patch an object's status, within the budget; whether that is done."""
         namespace, _, name = key.partition("/")
         self.writes += 1
         try:
@@ -154,29 +135,6 @@ class StatusWriting:
         await asyncio.sleep(self._pause)
         return True
 
-    async def write_claim(self, job: str, claim: Claim | None) -> bool:
-        """Write a promise into its group's status; whether that is done.
-
-        A job without a PodGroup of ours has nowhere to keep a promise: it lives in this process, and a restart finds
-        the victims leaving and the job waiting.
-        """
-        known = self._feeding.groups.get(job)
-        if known is None or known[0] is not POD_GROUPS:
-            return True
-        if not await self._patch(POD_GROUPS, job, claim_status(claim)):
-            return False
-        if claim is None:
-            self._claimed.discard(job)
-        else:
-            self._claimed.add(job)
-        return True
-
-    def has_written_claim(self, job: str) -> bool:
-        """Whether a promise stands in the job's status, as far as this process knows."""
-        known = self._feeding.groups.get(job)
-        group = known[1] if known is not None else None
-        return job in self._claimed or (isinstance(group, PodGroup) and group.status.claim is not None)
-
     async def write_slot(self, slot: Slot) -> bool:
         """Write where a Quota's slots are; whether that is done."""
         quota = self._feeding.quotas.get(slot.spec.key)
@@ -187,4 +145,4 @@ class StatusWriting:
             for each in self._feeding.slots_of(slot.spec.key)
         ]
         patch = {"status": {"phase": slot.phase, "slots": slots, "nodeName": slot.node if len(slots) == 1 else None}}
-        return await self._patch(QUOTAS, quota.key, patch)
+        return await self.patch(QUOTAS, quota.key, patch)

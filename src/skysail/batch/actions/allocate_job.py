@@ -16,9 +16,10 @@ from typing import Any
 
 from skysail.batch.actions.allocate_zone import AllocateZone, no_topology, place_in_zone
 from skysail.batch.lines import Lines
-from skysail.batch.model.job import Job, TaskState
-from skysail.batch.model.outcome import Outcome
+from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.model.queue import Queue
+from skysail.batch.pausing import Pause, Steps, StepsTo
 from skysail.batch.placing import Placer, Shortage
 from skysail.batch.reasons import never, shortage_outcome
 from skysail.batch.session import Arguments, Session
@@ -26,6 +27,8 @@ from skysail.batch.slot_finding import Seats, usable_slots
 from skysail.batch.statement import Statement
 
 MINIMUM, EXTRAS = 0, 1
+PLACED_AT_ONCE = 256
+"""A job of more tasks pauses between its placement and its commit."""
 
 
 class AllocateJob:
@@ -39,34 +42,33 @@ class AllocateJob:
     def initialize(self) -> None:
         """Nothing to do."""
 
-    def execute(self, session: Session) -> None:
+    def execute(self, session: Session) -> Steps:
         """Give all valid jobs of queues with an entitlement their turn."""
         jobs = [job for job in session.waiting_jobs() if not session.queue_of(job).is_spot and job.claim is None]
-        AllocationPass(session).run(jobs)
+        return AllocationPass(session).run(jobs)
 
     def uninitialize(self) -> None:
         """Nothing to do."""
 
 
 class AllocationPass:
-    """One pass over some jobs."""
+    """One pass over some jobs, in steps: after each job others have their turn, and the world may be another one."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._lines = Lines(session)
         self._jobs: dict[str, list[tuple[int, tuple[Any, ...], str, Job]]] = {}
         self._zones = any(isinstance(action, AllocateZone) for action in session.configuration.actions)
+        self._moves = session.moves
 
-    def run(self, jobs: Iterable[Job]) -> None:
+    def run(self, jobs: Iterable[Job]) -> Steps:
         """Give each its turn."""
         for job in jobs:
             self._push(job)
-        tree = self._session.world.tree
-        queues = [(self._session.queue_key(tree[name]), name) for name in self._jobs]
-        heapq.heapify(queues)
+        queues = self._queues()
         while queues:
             key, name = heapq.heappop(queues)
-            queue = tree[name]
+            queue = self._session.world.tree[name]
             if not self._jobs[name]:
                 continue
             if queues and (now := self._session.queue_key(queue)) != key:
@@ -77,8 +79,28 @@ class AllocationPass:
             if self._session.overused(queue):
                 self._pass_over(queue)
                 continue
-            self._turn(queue)
+            yield from self._turn(queue)
             heapq.heappush(queues, (self._session.queue_key(queue), name))
+            yield from self._session.pause()
+            if self._moves != self._session.moves:
+                queues = self._after_a_move()
+
+    def _queues(self) -> list[tuple[tuple[Any, ...], str]]:
+        """The queues that have jobs, as a heap."""
+        tree = self._session.world.tree
+        found = [(self._session.queue_key(tree[name]), name) for name, jobs in self._jobs.items() if jobs]
+        heapq.heapify(found)
+        return found
+
+    def _after_a_move(self) -> list[tuple[tuple[Any, ...], str]]:
+        """Only jobs that still are what they were keep their turn; the others wait for the next cycle."""
+        session, self._moves = self._session, self._session.moves
+        jobs = [entry[-1] for entries in self._jobs.values() for entry in entries]
+        self._jobs = {}
+        for job in jobs:
+            if session.is_current(job) and job.claim is None and session.validate(job) is None:
+                self._push(job)
+        return self._queues()
 
     def _push(self, job: Job) -> None:
         session = self._session
@@ -93,21 +115,21 @@ class AllocationPass:
             self._refuse(job, shortage_outcome(self._session, job, Shortage(task, 1, 0, words=f"overused: {words}")))
         self._jobs[queue.name] = []
 
-    def _turn(self, queue: Queue) -> None:
+    def _turn(self, queue: Queue) -> Steps:
         phase, _, _, job = heapq.heappop(self._jobs[queue.name])
         with self._session.turn_of(job):
             if phase == EXTRAS:
                 self._extras(queue, job)
             elif job.key not in self._session.tried:
-                self._minimum(job)
+                yield from self._minimum(job)
 
-    def _minimum(self, job: Job) -> None:
+    def _minimum(self, job: Job) -> Steps:
         session = self._session
         bundle = [each for each in session.world.bundle_of(job) if not session.is_enough(each)]
         for each in bundle:
             session.tried[each.key] = None
             each.attempts += 1
-        outcome = self._try(bundle)
+        outcome = yield from self._try(bundle)
         for each in bundle:
             if outcome is not None:
                 self._refuse(each, outcome)
@@ -116,28 +138,35 @@ class AllocationPass:
             else:
                 session.settle(each, None)
 
-    def _try(self, bundle: list[Job]) -> Outcome | None:
+    def _try(self, bundle: list[Job]) -> StepsTo[Outcome | None]:
+        """Place a bundle and commit; a commit whose room was taken meanwhile is tried once more on what there is."""
         session = self._session
         for job in bundle:
-            outcome = session.validate(job) if len(bundle) > 1 else None
+            outcome = session.validate(job) if len(bundle) > 1 else session.refused_by_plugins(job)
             if outcome is None:
                 outcome = never(session, job)
             if outcome is not None:
                 return outcome
-        with session.statement() as statement:
-            for job in bundle:
-                outcome = self._place(statement, job)
-                if outcome is not None:
-                    return outcome
-            placed = [(job, [task for task in job.tasks.values() if task.state is TaskState.BINDING]) for job in bundle]
-            if not statement.commit():
-                job = bundle[0]
-                return shortage_outcome(session, job, None)
-            for job, tasks in placed:
-                admitted(session, job)
-                self._lines.passed(job)
-                session.note("bind", *(f"{task.uid}@{task.node}" for task in tasks))
-        return None
+        for attempt in range(2):
+            with session.statement() as statement:
+                for job in bundle:
+                    outcome = self._place(statement, job)
+                    if outcome is not None:
+                        return outcome
+                placed = [(job, job.in_state(TaskState.BINDING)) for job in bundle]
+                if attempt == 0 and sum(len(tasks) for _, tasks in placed) > PLACED_AT_ONCE:
+                    yield Pause.WITHIN
+                if statement.commit():
+                    self._note(placed)
+                    return None
+            session.catch_up()
+        return conflict(statement)
+
+    def _note(self, placed: list[tuple[Job, list[Task]]]) -> None:
+        for job, tasks in placed:
+            admitted(self._session, job)
+            self._lines.passed(job)
+            self._session.note("bind", *(f"{task.uid}@{task.node}" for task in tasks))
 
     def _place(self, statement: Statement, job: Job) -> Outcome | None:
         """Place one job's minimum; an outcome when it finds none, and then nothing was changed."""
@@ -175,7 +204,10 @@ class AllocationPass:
             placer = Placer(session, job, statement, statement.allocate, limit=admission)
             placer.slots = Seats(session, slots) if slots else None
             done = placer.place_extras(None if alone else 1)
-            statement.commit()
+            if not statement.commit():
+                session.catch_up()
+                self._refuse(job, conflict(statement))
+                return
             session.note("bind", *(f"{task.uid}@{node}" for task, node in placer.placed))
         if done:
             self._lines.passed(job)
@@ -188,12 +220,22 @@ class AllocationPass:
 
     def _refuse(self, job: Job, outcome: Outcome) -> None:
         self._session.tried[job.key] = None
-        if self._session.is_enough(job):
+        if self._session.is_enough(job) and outcome.code is not OutcomeCode.BACKOFF:
             self._session.settle(job, outcome)
             return
         self._lines.blocked(job, outcome)
         timed = timed_out(self._session, job, outcome)
-        self._session.settle(job, timed, _timeout_at(job, self._session.now))
+        until = _timeout_at(job, self._session.now)
+        if outcome.code is OutcomeCode.BACKOFF:
+            soon = self._session.now + self._session.configuration.backoff_seconds
+            until = soon if until is None else min(until, soon)
+        self._session.settle(job, timed, until)
+
+
+def conflict(statement: Statement) -> Outcome:
+    """Somebody else took the room twice in a row, between the decision and its commit."""
+    words = "; ".join(dict.fromkeys(why for _, why in statement.failures))
+    return Outcome(OutcomeCode.BACKOFF, f"is tried again: {words}", next_events=(told(Event.TIME),))
 
 
 def admitted(session: Session, job: Job) -> None:

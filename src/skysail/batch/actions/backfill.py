@@ -5,6 +5,7 @@ allocated, see `skysail.batch.lines`.
 """
 
 from skysail.batch.actions.allocate_job import AllocationPass
+from skysail.batch.pausing import Steps
 from skysail.batch.session import Arguments, Session
 
 
@@ -19,10 +20,10 @@ class Backfill:
     def initialize(self) -> None:
         """Nothing to do."""
 
-    def execute(self, session: Session) -> None:
+    def execute(self, session: Session) -> Steps:
         """Give jobs of Spot queues their turn."""
         jobs = [job for job in session.waiting_jobs() if session.queue_of(job).is_spot and job.claim is None]
-        AllocationPass(session).run(jobs)
+        return AllocationPass(session).run(jobs)
 
     def uninitialize(self) -> None:
         """Nothing to do."""

@@ -2,7 +2,8 @@
 
     for each job below its minimum that found no place, in order:
         candidates, in order, as long as they are legal together        `victims`, `moves`
-        would it fit with all of them gone?                             no: nothing happens, and it is said so
+        would it fit with all of them gone?                             no: once more node by node (`gathering`);
+                                                                        no again: nothing happens, and it is said so
         the shortest prefix with which it fits                          binary search, all constraints, in a Statement
         put back each unit without which it still fits                  a minimal set
         is the move legal in the final state?                           potential falls, claim within entitlement
@@ -20,6 +21,7 @@ from skysail.batch.actions.allocate_zone import place_in_zone
 from skysail.batch.claims import waiting_for_victims
 from skysail.batch.consolidation import all_find_places, units_to_move
 from skysail.batch.expressions import RowMask
+from skysail.batch.gathering import gathered
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
@@ -32,6 +34,7 @@ from skysail.batch.moves import (
     potential,
     short_keys,
 )
+from skysail.batch.pausing import Steps, StepsTo
 from skysail.batch.placing import Placer
 from skysail.batch.rows import signature
 from skysail.batch.session import Arguments, Session
@@ -77,14 +80,15 @@ class Reclaim:
     def initialize(self) -> None:
         """Nothing to do."""
 
-    def execute(self, session: Session) -> None:
+    def execute(self, session: Session) -> Steps:
         """Look for room for every starving job."""
         starving = [job for job in session.jobs.values() if self._is_starving(session, job)]
         starving.sort(key=lambda job: (session.queue_key(session.queue_of(job)), session.job_key(job)))
         for job in starving:
-            if job.claim is None:
+            if self._is_starving(session, job):
                 with session.turn_of(job):
-                    self._help(session, job)
+                    yield from self._help(session, job)
+                yield from session.pause()
 
     def uninitialize(self) -> None:
         """Nothing to do."""
@@ -93,11 +97,13 @@ class Reclaim:
     def _is_starving(session: Session, job: Job) -> bool:
         if job.claim is not None or job.outcome is None or job.outcome.code not in HELPED_BY_ROOM:
             return False
+        if session.moves and (not session.is_current(job) or session.validate(job) is not None):
+            return False
         if session.queue_of(job).is_spot or not job.in_state(TaskState.PENDING):
             return False
         return session.job_starving(job)
 
-    def _help(self, session: Session, job: Job) -> None:
+    def _help(self, session: Session, job: Job) -> Steps:
         key = ("no move", job.queue, job.priority, job.min_member, _kinds(session, job))
         known = session.memo.get(key)
         if isinstance(known, tuple) and known[0] == session.nodes.released:
@@ -105,28 +111,31 @@ class Reclaim:
             return
         units = candidate_units(session, job)
         if units:
-            move = self._find(session, job, units)
+            move = yield from self._find(session, job, units)
             if move is not None and self._make(session, job, move):
                 return
-        if session.max_moves and self._consolidate(session, job):
+        if session.max_moves and (yield from self._consolidate(session, job)):
             return
         session.memo[key] = (session.nodes.released, len(units))
         self._explain(session, job, len(units))
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
-    def _find(self, session: Session, job: Job, units: Sequence[Unit]) -> Move | None:
+    def _find(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[Move | None]:
         keys = short_keys(session, job)
         within = may_claim(session, job, keys)
-        balance = Balance(session, job, keys)
-        for unit in units:
-            if unit.tier is not Tier.OVER or within or borrows_by_threshold(session, job, unit):
-                balance.take(unit)
-        legal = balance.chosen
-        found = self._shortest(session, job, legal) if legal else 0
-        return Move(self._put_back(session, job, legal[:found]), keys) if found else None
+        for by_node in (False, True):
+            balance = Balance(session, job, keys)
+            for unit in gathered(session, job, units) if by_node else units:
+                if unit.tier is not Tier.OVER or within or borrows_by_threshold(session, job, unit):
+                    balance.take(unit)
+            legal = balance.chosen
+            found = (yield from self._shortest(session, job, legal)) if legal else 0
+            if found:
+                return Move((yield from self._put_back(session, job, legal[:found])), keys)
+        return None
 
-    def _shortest(self, session: Session, job: Job, legal: Sequence[Unit]) -> int:
+    def _shortest(self, session: Session, job: Job, legal: Sequence[Unit]) -> StepsTo[int]:
         """The length of the shortest prefix with which the job fits, 0 when it does not fit with all of them gone.
 
         Begins at what would be enough by the sums alone and doubles, so that few are ever evicted in vain.
@@ -136,15 +145,17 @@ class Reclaim:
             if high >= len(legal):
                 return 0
             low, high = high + 1, min(2 * high, len(legal))
+            yield from session.pause_within()
         while low < high:
             middle = (low + high) // 2
+            yield from session.pause_within()
             if self._fits_without(session, job, legal[:middle]):
                 high = middle
             else:
                 low = middle + 1
         return high
 
-    def _put_back(self, session: Session, job: Job, units: Sequence[Unit]) -> list[Unit]:
+    def _put_back(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[list[Unit]]:
         """A minimal set: without any one of it the job does not fit."""
         needed = list(units)
         tries = min(self._arguments.max_put_back, max(16, _EVICTIONS_SIMULATED // len(needed)))
@@ -153,6 +164,7 @@ class Reclaim:
             if not tries or _enough_by_sum(session, job, without) > len(without):
                 continue
             tries -= 1
+            yield from session.pause_within()
             if self._fits_without(session, job, without):
                 needed = without
         return needed
@@ -179,6 +191,7 @@ class Reclaim:
                 return False
             claims = [self._claim(session, each, move) for each in bundle]
             if not statement.commit(claims[0]):
+                session.catch_up()
                 return False
         for each, claim in zip(bundle, claims, strict=True):
             world.set_claim(each, claim)
@@ -193,7 +206,7 @@ class Reclaim:
         """Whether queue priority, not the balance of shares, is the reason."""
         return session.queue_of(job).spec.preemption.within_quota == "LowerQueuePriority"
 
-    def _consolidate(self, session: Session, job: Job) -> bool:
+    def _consolidate(self, session: Session, job: Job) -> StepsTo[bool]:
         """Move a few pods elsewhere, when that makes room; all of them must find a place."""
         need = max(job.pending(), key=lambda task: sum(task.request.values()))
         for units in units_to_move(session, job, need):
@@ -202,6 +215,7 @@ class Reclaim:
                 fits = _place(session, statement, job) and all_find_places(session, units)
             if fits and self._make(session, job, Move(units, ())):
                 return True
+            yield from session.pause_within()
         return False
 
     def _claim(self, session: Session, job: Job, move: Move) -> Claim:

@@ -11,6 +11,7 @@ from skysail.api.ports import Clock
 from skysail.batch.app import BatchScheduler
 from skysail.batch.engine import Cycle
 from skysail.batch.model.job import HELD
+from skysail.batch.pausing import Steps
 from skysail.batch.session import Action, Configuration, Session
 from skysail.scheduler.metrics import Histogram
 
@@ -40,13 +41,16 @@ class TimedAction:
         """Before the first cycle with it."""
         self._action.initialize()
 
-    def execute(self, session: Session) -> None:
-        """Do it."""
-        begun = self._clock.monotonic()
+    def execute(self, session: Session) -> Steps:
+        """Do it; the time others take at its pauses is not counted."""
+        taken, begun = 0.0, self._clock.monotonic()
         try:
-            self._action.execute(session)
+            for pause in self._action.execute(session) or ():
+                taken += self._clock.monotonic() - begun
+                yield pause
+                begun = self._clock.monotonic()
         finally:
-            self._metrics.observe_action(self.name, self._clock.monotonic() - begun)
+            self._metrics.observe_action(self.name, taken + self._clock.monotonic() - begun)
 
     def uninitialize(self) -> None:
         """After the last cycle with it."""

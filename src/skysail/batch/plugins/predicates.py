@@ -27,7 +27,7 @@ class Predicates:
         self._plugins = PodPlugins.of(session.world)
         session.signer = self.signature
         session.explainers.append(self.histogram)
-        session.memo["could ever"] = self.could_ever
+        session.could_ever = self.could_ever
         session.add_predicate(self.name, self.predicate)
 
     def on_session_close(self, session: Session) -> None:
