@@ -51,11 +51,14 @@ _WAKEABLE: Final = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
 """Points whose refusals wait for an event; plugins of other points need not say which."""
 
 
-def plugin_factories(specs: Iterable[str] = ()) -> PluginFactories:
-    """All plugins there are: the built-in ones, those of installed packages, those given as `module:Class`.
+def plugin_factories(specs: Iterable[str | type[Plugin]] = ()) -> PluginFactories:
+    """All plugins there are: the built-in ones, those of installed packages, those given.
+
+    Args:
+        specs: Classes, themselves or as `module:Class`.
 
     Raises:
-        ConfigError: A spec cannot be loaded, or two plugins have one name.
+        ConfigError: A spec cannot be loaded, is no plugin, or two plugins have one name.
     """
     factories: dict[str, Callable[..., Any]] = dict(REGISTRY)
     for entry in entry_points(group=ENTRY_POINT_GROUP):
@@ -65,17 +68,21 @@ def plugin_factories(specs: Iterable[str] = ()) -> PluginFactories:
     return factories
 
 
-def _loaded(spec: str) -> Callable[..., Any]:
+def _loaded(spec: str | type[Plugin]) -> Callable[..., Any]:
+    found = _imported(spec) if isinstance(spec, str) else spec
+    if not callable(found) or not isinstance(getattr(found, "name", None), str):
+        raise ConfigError(f"{spec!r} is no plugin: a class with a `name` is wanted", path="--plugin")
+    return found
+
+
+def _imported(spec: str) -> Any:
     module_name, _, class_name = spec.partition(":")
     if not class_name:
         raise ConfigError(f"{spec!r}: a plugin is given as module:Class", path="--plugin")
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        return getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"{spec!r} cannot be loaded: {error}", path="--plugin") from error
-    if not callable(found) or not isinstance(getattr(found, "name", None), str):
-        raise ConfigError(f"{spec!r} is no plugin: a class with a `name` is wanted", path="--plugin")
-    return found  # type: ignore[no-any-return]
 
 
 def _add(factories: dict[str, Callable[..., Any]], factory: Callable[..., Any], source: str) -> None:

@@ -35,9 +35,11 @@ from skysail.controller.manager import Manager, ManagerSettings
 from skysail.controllers.registry import CONTROLLERS
 from skysail.informer.keys import Key
 from skysail.scheduler.app import Scheduler
-from skysail.scheduler.config.resolve import ResolvedConfiguration
+from skysail.scheduler.config.resolve import ResolvedConfiguration, load_configuration
+from skysail.scheduler.framework.feature_gates import feature_gates
+from skysail.scheduler.framework.plugin import Plugin
+from skysail.scheduler.profiles import extension_points, plugin_factories
 from skysail.simulator.clock import DEFAULT_START, LoopClock, settle
-from skysail.simulator.cluster import default_configuration
 from skysail.simulator.hollow import HollowNode, HollowNodes, HollowSettings, numbered_nodes
 from skysail.testing.calls import Call
 from skysail.testing.component import Component
@@ -203,12 +205,25 @@ class Cluster:
         chosen = names or tuple(CONTROLLERS)
         return await self.start(*(CONTROLLERS[each] for each in chosen), name="controllers")
 
-    async def start_scheduler(self, configuration: ResolvedConfiguration | None = None) -> Component:
-        """Run the scheduler; kube-scheduler's default configuration unless told otherwise."""
+    async def start_scheduler(
+        self, configuration: ResolvedConfiguration | str | None = None, *, plugins: Iterable[type[Plugin] | str] = ()
+    ) -> Component:
+        """Run the scheduler.
+
+        Args:
+            configuration: A KubeSchedulerConfiguration, as YAML or resolved; kube-scheduler's defaults when None.
+            plugins: Plugins of your own, as classes or as `module:Class`.
+
+        Raises:
+            ConfigError: The configuration is wrong, or a plugin is none.
+        """
+        factories = plugin_factories(plugins)
+        if isinstance(configuration, str) or configuration is None:
+            configuration = load_configuration(configuration, feature_gates({}), extension_points(factories))
+        resolved = configuration
 
         async def main(client: ApiClient) -> None:
-            resolved = configuration or default_configuration()
-            await Scheduler(client, resolved, clock=self.clock, rng=self.rng).run()
+            await Scheduler(client, resolved, clock=self.clock, rng=self.rng, factories=factories).run()
 
         return await self.run("scheduler", main)
 
