@@ -12,9 +12,9 @@ import asyncio
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from skysail.simulator.hollow import without_not_ready
 _TOTAL = re.compile(r"Calculated node's final score for pod\" pod=\"([^\"]+)\" node=\"([^\"]+)\" score=(-?\d+)")
 _INFORMERS_SECONDS = 0.05
 """How long kube-scheduler's informers may take to hear of a change."""
+_ANSWER_SECONDS = 20.0
 
 
 @dataclass
@@ -102,36 +103,56 @@ class Differential:
     async def decide(self, wanted: Wanted) -> None:
         """One pod, by both."""
         await self._create_before(wanted)
+        templates = [
+            each for each in wanted.pod["spec"].get("resourceClaims", ()) if "resourceClaimTemplateName" in each
+        ]
+        if templates:
+            wanted.pod["spec"]["schedulingGates"] = [{"name": "example.com/claims"}]
         self.mirror.hold()
         try:
-            try:
-                created = await self.client.create(PODS, wanted.pod, wanted.namespace)
-            except ApiError as error:
-                if error.status.code != 422:
-                    raise
-                self.result.seen["rejected"] += 1
-                return
+            created = await self.client.create(PODS, wanted.pod, wanted.namespace)
             if created.spec.scheduling_gates:
-                created = await self._ungated(created)
-            decision = self._explain(created)
-        finally:
+                created = await self._ungated(created, len(templates))
+        except ApiError as error:
             self.mirror.let_go()
-        await self._compare(created, decision)
-
-    async def _compare(self, created: Pod, decision: Raw) -> None:
-        real = await self._answer(created)
-        self.result.seen["decided"] += 1
-        if not real.spec.node_name:
-            if reason_of(real) != decision.get("fit_error", decision.get("cycle_error")):
-                self._differs(created, f"real {reason_of(real)!r}, ours {_told(decision)}")
-            if real.status.nominated_node_name:
-                await self._preempts(real, decision)
-                return
-            self.result.seen["refused"] += 1
-            await self.remove(real)
+            if error.status.code != 422:
+                raise
+            self.result.seen["rejected"] += 1
             return
-        self.result.seen["bound"] += 1
-        await self._compare_bound(real, decision)
+        decision = self._explain(created)
+        if decision["pre_enqueue"]["code"] != "Success":
+            await self._compare_not_queued(created, decision)
+            return
+        try:
+            real = await self._answer(created, is_decided)
+            self.result.seen["decided"] += 1
+            if real.spec.node_name:
+                await self._compare_bound(real, decision)
+            else:
+                await self._compare_refused(real, decision)
+        except TimeoutError as error:
+            self._differs(created, f"{error}, ours {_told(decision)}")
+            self.mirror.let_go()
+            await self.remove(created)
+
+    async def _compare_not_queued(self, created: Pod, decision: Raw) -> None:
+        """The real one says nothing of such a pod."""
+        self.result.seen["not queued"] += 1
+        self.mirror.let_go()
+        await self.settle(0.3)
+        if is_decided(self.mirror.get(PODS, created.namespace, created.name)):
+            self._differs(created, f"decided, ours {decision['pre_enqueue']}")
+        await self.remove(created)
+
+    async def _compare_refused(self, real: Pod, decision: Raw) -> None:
+        if reason_of(real) != decision.get("fit_error", decision.get("cycle_error")):
+            self._differs(real, f"real {reason_of(real)!r}, ours {_told(decision)}")
+        if real.status.nominated_node_name:
+            await self._preempts(real, decision)
+            return
+        self.result.seen["refused"] += 1
+        self.mirror.let_go()
+        await self.remove(real)
 
     async def _preempts(self, real: Pod, decision: Raw) -> None:
         """The victims are those that ours would evict; then the pod is decided again."""
@@ -139,32 +160,25 @@ class Differential:
         node, found = real.status.nominated_node_name, decision.get("preemption", {})
         if node not in found.get("best_nodes", ()):
             self._differs(real, f"real nominates {node}, ours {found.get('best_nodes')} {_told(decision)}")
+            self.mirror.let_go()
             await self.settle(1.0)
             await self.remove(real)
             return
         victims = [key.split("/") for key in found["candidates"][node]["victims"]]
         self.result.seen["victims"] += len(victims)
-        self.mirror.hold_when(lambda: all(self.mirror.get(PODS, *key) is None for key in victims))
-        try:
-            await self.mirror.wait(lambda: self.mirror.holds, f"{real.key}: {victims} evicted from {node}", 20.0)
-            again = self.mirror.get(PODS, *real.key.split("/"))
-            self.world.nominator.add(again)
-            second = self._explain(again)
-            self.world.nominator.remove(again)
-        except TimeoutError as error:
-            self._differs(real, str(error))
-            self.mirror.let_go()
-            await self.remove(real)
-            return
-        self.mirror.let_go()
+        await self._held_until(
+            lambda: all(self.mirror.get(PODS, *key) is None for key in victims), f"{victims} evicted from {node}"
+        )
+        again = self.mirror.get(PODS, real.namespace, real.name)
+        self.world.nominator.add(again)
+        second = self._explain(again)
+        self.world.nominator.remove(again)
         bound = await self._answer(real, lambda pod: bool(pod.spec.node_name))
-        if bound.spec.node_name:
-            await self._compare_bound(bound, second)
-        else:
-            self._differs(real, f"preempted on {node}, then not bound: {reason_of(bound)!r}, ours {_told(second)}")
-            await self.remove(real)
+        await self._compare_bound(bound, second)
 
     async def _compare_bound(self, real: Pod, decision: Raw) -> None:
+        self.result.seen["bound"] += 1
+        self.mirror.let_go()
         node = real.spec.node_name
         if node not in decision["chosen_set"]:
             self._differs(real, f"real {node}, ours {_told(decision)}")
@@ -204,7 +218,7 @@ class Differential:
 
     def _explain(self, pod: Pod) -> Raw:
         if self._stale:
-            self.world.objects = self.mirror.objects()
+            self.world = replace(self.world, objects=self.mirror.objects())
             self._framework = build_framework(self._profile, self.world)
             self._stale = False
         self.world.cache.update_snapshot(self.world.current)
@@ -250,27 +264,37 @@ class Differential:
         obj = self.mirror.get(kind, namespace, name)
         return obj is not None and (not bound or obj.status.phase == "Bound")
 
-    async def _ungated(self, created: Pod) -> Pod:
+    async def _ungated(self, created: Pod, templates: int) -> Pod:
         """Gated pods are told so by the API server and left alone by both; then the gates go."""
         self.result.seen["gated"] += 1
-        refusal = self._explain(created)["pre_enqueue"]
-        if refusal["code"] == "Success" or not created.spec.scheduling_gates:
+        if (refusal := self._explain(created)["pre_enqueue"])["code"] == "Success":
             self._differs(created, f"gated, ours {refusal}")
+        key = (created.namespace, created.name)
+        if templates:
+            self.mirror.let_go()
+            await self.mirror.wait(lambda: _has_claims(self.mirror.get(PODS, *key), templates), f"{key} has its claims")
+            await self.settle()
+            self.mirror.hold()
         return await self.client.patch(PODS, created.name, created.namespace, {"spec": {"schedulingGates": None}})
 
-    async def _answer(self, created: Pod, is_answer: Any = None) -> Pod:
-        """The pod with the real one's answer."""
+    async def _answer(self, created: Pod, is_answer: Callable[[Pod], bool]) -> Pod:
+        """The pod with the real one's answer; whatever happens next is held back.
+
+        Raises:
+            TimeoutError: No answer came.
+        """
         key = (created.namespace, created.name)
 
         def answered() -> bool:
             pod = self.mirror.get(PODS, *key)
-            return pod is not None and bool((is_answer or is_decided)(pod))
+            return pod is not None and is_answer(pod)
 
-        try:
-            await self.mirror.wait(answered, f"{created.key} decided", 20.0)
-        except TimeoutError as error:
-            self._differs(created, str(error))
-        return self.mirror.get(PODS, *key) or created
+        await self._held_until(answered, "decided")
+        return self.mirror.get(PODS, *key)
+
+    async def _held_until(self, condition: Callable[[], bool], what: str) -> None:
+        self.mirror.let_go(until=condition)
+        await self.mirror.wait(lambda: self.mirror.holds, what, _ANSWER_SECONDS)
 
     def compare_totals(self, log: Path) -> None:
         """Hold every total in the real one's log against ours."""
@@ -304,6 +328,12 @@ def is_decided(pod: Pod) -> bool:
     return bool(pod.spec.node_name or reason_of(pod))
 
 
+def _has_claims(pod: Pod | None, count: int) -> bool:
+    return (
+        pod is not None and sum(bool(each.resource_claim_name) for each in pod.status.resource_claim_statuses) >= count
+    )
+
+
 def _told(decision: Raw) -> str:
     kept = ("chosen_set", "fit_error", "cycle_error", "feasible", "preemption")
-    return str({name: decision[name] for name in kept if decision.get(name)})
+    return str({name: decision[name] for name in kept if decision.get(name)})[:600]

@@ -28,7 +28,7 @@ class Mirror:
         self._turn: asyncio.Future[None] | None = None
         self._synced: set[Kind[Any]] = set()
         self._held: list[tuple[str, Kind[Any], Any]] = []
-        self._hold_when: Callable[[], bool] | None = None
+        self._until: Callable[[], bool] | None = None
         self.holds = False
         """Whether changes are put aside at the moment."""
         self.changes = 0
@@ -61,15 +61,11 @@ class Mirror:
         """Put what changes aside from now on."""
         self.holds = True
 
-    def hold_when(self, condition: Callable[[], bool]) -> None:
-        """Put what changes aside from the moment on when a condition becomes true."""
-        self._hold_when = condition
-        self._look()
-
-    def let_go(self) -> None:
-        """Learn what was put aside, and no longer put aside."""
-        self.holds, self._hold_when = False, None
+    def let_go(self, until: Callable[[], bool] | None = None) -> None:
+        """Learn what was put aside, change by change, and all that follows - or only until a condition holds."""
+        self.holds, self._until = False, until
         held, self._held = self._held, []
+        self._look()
         for change, kind, obj in held:
             self._put(change, kind, obj)
 
@@ -126,8 +122,10 @@ class Mirror:
         self._changed()
 
     def _look(self) -> None:
-        if self._hold_when is not None and self._hold_when():
+        if self._until is not None and self._until():
+            self._until = None
             self.hold()
+            self._changed()
 
     def _changed(self) -> None:
         self.changes += 1

@@ -4,6 +4,7 @@ from random import Random
 
 from e2e.harness.differential import Differential
 from e2e.harness.random_cluster import NAMESPACED, node_patch
+from e2e.harness.random_devices import device_pod
 from e2e.harness.random_pods import random_pod
 from skysail.api.kinds import NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICASETS
 
@@ -21,6 +22,17 @@ async def mixed_stream(both: Differential, rng: Random, pods: int) -> None:
             await _change_a_node(both, rng)
         if rng.random() < 0.05:
             await _change_a_budget(both, rng)
+
+
+async def device_stream(both: Differential, rng: Random, pods: int) -> None:
+    """Pods with claims; between them pods leave, so that devices become free."""
+    claims: list[tuple[str, str]] = []
+    for number in range(pods):
+        refused = both.result.seen["refused"]
+        await both.decide(device_pod(rng, number, claims))
+        if both.result.seen["refused"] > refused and rng.random() < 0.5:
+            await _some_leave(both, rng)
+            await both.settle(0.2)
 
 
 async def _some_leave(both: Differential, rng: Random) -> None:

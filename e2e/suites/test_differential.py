@@ -15,7 +15,8 @@ from e2e.harness.control_plane import ControlPlane
 from e2e.harness.differential import Differences, Differential
 from e2e.harness.explained import unexplained
 from e2e.harness.random_cluster import Made, random_cluster
-from e2e.harness.stream import mixed_stream
+from e2e.harness.random_devices import device_cluster
+from e2e.harness.stream import device_stream, mixed_stream
 from skysail.api import kinds
 from skysail.client.api_client import ApiClient
 from tests.conformance.conftest import connect
@@ -72,3 +73,11 @@ async def wait_scheduling(client: ApiClient, both: Differential) -> None:
 async def test_both_decide_alike(control_plane: ControlPlane, seed: int) -> None:
     rng = random.Random(seed)
     await both_run(control_plane, random_cluster(rng, rng.choice((12, 25, 40))), mixed_stream, seed, PODS)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+async def test_both_decide_alike_about_devices(control_plane: ControlPlane, seed: int) -> None:
+    rng = random.Random(1_000 + seed)
+    cluster = random_cluster(rng, 12)
+    nodes = [body["metadata"]["name"] for kind, _, body in cluster if kind is kinds.NODES]
+    await both_run(control_plane, cluster + device_cluster(rng, nodes), device_stream, seed, DEVICE_PODS)
