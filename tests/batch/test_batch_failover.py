@@ -1,0 +1,187 @@
+"""Crashes and take-overs: whoever the job is, whenever it happens, nothing is bound twice and no promise leaks."""
+
+import random
+
+import pytest
+
+from skysail.api.core import Pod
+from skysail.api.kinds import Kind
+from skysail.batch.app import BatchOptions, BatchScheduler
+from skysail.batch.claim_writing import CLAIM, read_pod_claim
+from skysail.batch.config import default_configuration
+from skysail.batch.kinds import POD_GROUPS
+from skysail.controller.leader_elector import LeaderElector
+from skysail.controller.lease import LeaderElection
+from skysail.testing.builders import make_pod
+from tests.batch.test_batch_app import GPU, Batch, gang, gpu_container, running, set_up
+
+TURNS = [1, 3, 6, 10, 15, 21, 28, 40, 60, 100]
+KOORDINATOR = "gang.scheduling.koordinator.sh"
+
+
+@pytest.fixture
+def batch(cluster):
+    return Batch(cluster)
+
+
+async def owner_of_kind(cluster, kind):
+    """Eight pods of queue a that need what queue b borrows, as each kind of job may come; their common name."""
+    if kind == "group":
+        await gang(cluster, "owner", 8, queue="a")
+    elif kind == "lone":
+        pod = make_pod(
+            "owner-0", scheduler="sky-scheduler", labels={"scheduling.skysail.io/queue": "a"},
+            containers=gpu_container(8),
+        )  # fmt: skip
+        await cluster.create(pod)
+    else:
+        said = {f"{KOORDINATOR}/name": "owner", f"{KOORDINATOR}/min-available": "8"}
+        pods = [
+            make_pod(
+                f"owner-{number}", scheduler="sky-scheduler", annotations=said, containers=gpu_container(1),
+                labels={"scheduling.skysail.io/queue": "a"},
+            )
+            for number in range(8)
+        ]  # fmt: skip
+        await cluster.create(*pods)
+    return 1 if kind == "lone" else 8
+
+
+async def written_claims(cluster):
+    """Every promise that stands written anywhere."""
+    found = [pod.name for pod in await cluster.list(Pod) if any(each.type == CLAIM for each in pod.status.conditions)]
+    groups = (await cluster.client.list(POD_GROUPS)).items
+    return found + [group.name for group in groups if group.status.claim is not None]
+
+
+async def check_end(cluster, world, owners):
+    assert len(await running(cluster, "owner")) == owners
+    assert len(await running(cluster, "borrower")) == 8
+    assert world.claims == {}
+    assert await written_claims(cluster) == []
+    used = {}
+    for pod in await cluster.list(Pod):
+        amount = int(pod.spec.containers[0].resources.requests[GPU])
+        used[pod.spec.node_name] = used.get(pod.spec.node_name, 0) + amount
+    assert all(amount <= 8 for node, amount in used.items() if node)
+
+
+@pytest.mark.parametrize("kind", ["lone", "implied"])
+@pytest.mark.parametrize("turns", TURNS)
+async def test_a_crash_at_any_moment_leaks_no_promise_of_a_job_without_a_group_of_ours(cluster, batch, turns, kind):
+    await set_up(batch, queues=[(name, {"deserved": {GPU: "8"}}) for name in ("a", "b")])
+    await gang(cluster, "borrower", 16, 8, queue="b")
+    await batch.settle()
+    owners = await owner_of_kind(cluster, kind)
+    await cluster.advance(0.025)
+    await cluster.crash_after(batch.name, turns)
+    await batch.start()
+    await batch.settle()
+    await check_end(cluster, batch.engine.world, owners)
+
+
+@pytest.mark.parametrize("kind", ["lone", "implied", "group"])
+async def test_a_promise_stands_written_before_anybody_is_evicted_for_it(cluster, batch, kind):
+    await set_up(batch, queues=[(name, {"deserved": {GPU: "8"}}) for name in ("a", "b")])
+    await gang(cluster, "borrower", 16, 8, queue="b")
+    await batch.settle()
+    seen = []
+    evict = batch.engine.carrying._client.evict
+
+    async def noted(namespace, name, **more):
+        seen.append(await written_claims(cluster))
+        await evict(namespace, name, **more)
+
+    batch.engine.carrying._client.evict = noted
+    owners = await owner_of_kind(cluster, kind)
+    await batch.settle()
+    assert len(seen) == 8
+    assert all(claims for claims in seen)
+    await check_end(cluster, batch.engine.world, owners)
+
+
+@pytest.mark.parametrize("kind", ["lone", "group"])
+async def test_a_promise_whose_beneficiary_is_gone_is_erased(cluster, batch, kind):
+    await set_up(batch, queues=[(name, {"deserved": {GPU: "8"}}) for name in ("a", "b")])
+    await gang(cluster, "borrower", 16, 8, queue="b")
+    await batch.settle()
+
+    async def not_yet(namespace, name, **more):
+        """The victims take their time."""
+
+    batch.engine.carrying._client.evict = not_yet
+    await owner_of_kind(cluster, kind)
+    await cluster.advance(5.0)
+    assert await written_claims(cluster)
+    await cluster.client.delete(Kind("", "v1", "Pod", "pods", True, dict), "owner-0", "default")
+    await batch.settle()
+    assert await written_claims(cluster) == []
+    assert batch.engine.world.claims == {}
+
+
+def test_what_is_no_promise_is_not_read_as_one():
+    assert read_pod_claim(make_pod("one")) is None
+
+
+class Replicas:
+    """Two engines, one lease."""
+
+    def __init__(self, cluster):
+        self.cluster, self.engines, self.leaders, self.binds = cluster, {}, [], []
+
+    async def start(self, name):
+        async def main(client):
+            bind = client.bind
+
+            async def noted(namespace, pod, uid, node):
+                self.binds.append((name, uid, node))
+                await bind(namespace, pod, uid, node)
+
+            client.bind = noted
+            elector = LeaderElector(
+                client, LeaderElection("skysail-batch", namespace="default"), name, clock=self.cluster.clock,
+                rng=random.Random(len(self.engines)), on_new_leader=self.leaders.append,
+            )  # fmt: skip
+            engine = self.engines[name] = BatchScheduler(
+                client, default_configuration(), clock=self.cluster.clock, rng=random.Random(1), elector=elector,
+                options=BatchOptions(check=True),
+            )  # fmt: skip
+            await engine.run()
+
+        await self.cluster.run(name, main)
+
+
+@pytest.mark.parametrize("turns", [1, 10, 28, 60])
+async def test_when_the_leader_is_killed_the_other_replica_goes_on_and_binds_nothing_twice(cluster, batch, turns):
+    await set_up(batch, run=False, queues=[(name, {"deserved": {GPU: "8"}}) for name in ("a", "b")])
+    replicas = Replicas(cluster)
+    await replicas.start("one")
+    await replicas.start("two")
+    await gang(cluster, "borrower", 16, 8, queue="b")
+    await cluster.advance(60.0)
+    assert len(await running(cluster, "borrower")) == 16
+    leader = replicas.leaders[-1]
+    other = "two" if leader == "one" else "one"
+    owners = await owner_of_kind(cluster, "group")
+    await cluster.advance(0.025)
+    await cluster.crash_after(leader, turns)
+    await cluster.advance(120.0)
+    assert replicas.leaders[-1] == other
+    await check_end(cluster, replicas.engines[other].world, owners)
+    assert {name for name, uid, _ in replicas.binds} <= {leader, other}
+    bound = {pod.uid: pod.spec.node_name for pod in await cluster.list(Pod) if pod.spec.node_name}
+    assert all(bound.get(uid, node) == node for _, uid, node in replicas.binds)
+
+
+async def test_a_standby_decides_nothing(cluster, batch):
+    await set_up(batch, run=False)
+    replicas = Replicas(cluster)
+    await replicas.start("one")
+    await replicas.start("two")
+    await cluster.advance(20.0)
+    await gang(cluster, "job", 4)
+    await cluster.advance(60.0)
+    assert len(await running(cluster, "job")) == 4
+    standby = "two" if replicas.leaders[-1] == "one" else "one"
+    assert replicas.engines[standby].engine.statistics.cycles == 0
+    assert {name for name, _, _ in replicas.binds} == {replicas.leaders[-1]}
