@@ -16,6 +16,8 @@ from skysail.scheduler.algorithm import diagnose, find_feasible
 from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.framework.status import Code
+from skysail.scheduler.preemption import pods_by_importance
 from skysail.scheduler.preemption.candidates import find_candidates, potential_rows
 from skysail.scheduler.preemption.picking import best_nodes
 from skysail.scheduler.preemption.victims import Search, Victims
@@ -45,11 +47,14 @@ def test_the_best_nodes_are_the_recorded_ones() -> None:
 
 def random_pod(rng: random.Random, number: int, top: int) -> Pod:
     requests = {"cpu": rng.choice(["100m", "500m", "1", "0"]), "memory": rng.choice(["64Mi", "512Mi"])}
+    if rng.random() < 0.3:
+        requests["example.com/gpu"] = rng.choice(["1", "2"])
     container = Container(resources=ResourceRequirements(requests=requests))
+    started = rng.choice([None, START, START + timedelta(seconds=number), START + timedelta(seconds=rng.randrange(5))])
     return Pod(
         metadata=ObjectMeta(name=f"p{number}", namespace="a", uid=f"u{number}", labels={"app": rng.choice("xy")}),
         spec=PodSpec(containers=(container,), priority=rng.randrange(top)),
-        status=PodStatus(start_time=START + timedelta(seconds=number)),
+        status=PodStatus(start_time=started),
     )
 
 
@@ -61,6 +66,16 @@ def budget(rng: random.Random, app: str) -> PodDisruptionBudget:
     )
 
 
+def change_a_node(rng: random.Random, cache: ClusterCache, number: int) -> None:
+    """A pod comes or goes, so that what was remembered of its node is out of date."""
+    name = f"n{rng.randrange(6)}"
+    info = cache.node_info(name)
+    if info is not None and info.pods and rng.random() < 0.5:
+        cache.forget(rng.choice(sorted(info.pods)))
+    else:
+        cache.assume(random_pod(rng, number + 2000, 5), name)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_arithmetic_finds_the_victims_that_running_the_filters_finds(seed: int) -> None:
     rng = random.Random(seed)
@@ -69,6 +84,8 @@ def test_arithmetic_finds_the_victims_that_running_the_filters_finds(seed: int) 
     cache, snapshot = ClusterCache(), Snapshot()
     for index in range(6):
         allocatable = {"cpu": rng.choice(["1", "2"]), "memory": "2Gi", "pods": rng.choice(["4", "10"])}
+        if rng.random() < 0.7:
+            allocatable["example.com/gpu"] = "4"
         cache.add_node(Node(metadata=ObjectMeta(name=f"n{index}"), status=NodeStatus(allocatable=allocatable)))
     for number in range(80):
         cache.assume(random_pod(rng, number, 5), f"n{rng.randrange(6)}")
@@ -80,10 +97,33 @@ def test_arithmetic_finds_the_victims_that_running_the_filters_finds(seed: int) 
         if attempt.feasible:
             continue
         promised = {"n0": [PodInfo(random_pod(rng, number + 1000, 9))]} if rng.random() < 0.5 else {}
-        budgets = [budget(rng, "x"), budget(rng, "y")]
+        budgets = rng.choice([[], [budget(rng, "x"), budget(rng, "y")]])
         search = Search(framework, snapshot.table, attempt.state, pod, budgets, promised)
-        rows = potential_rows(search, diagnose(attempt))
-        quick, plain = (find_candidates(search, rows, 0, 100, quick=quick) for quick in (True, False))
-        assert (quick.victims, quick.failures) == (plain.victims, plain.failures)
+        rows = potential_rows(search, diagnosis := diagnose(attempt))
+        assert rows == [snapshot.table.rows[name] for name in diagnosis.nodes_with_code(Code.UNSCHEDULABLE, ())]
+        offset, wanted = rng.randrange(max(len(rows), 1)), rng.choice([1, 2, 100])
+        quick, plain = (find_candidates(search, rows, offset, wanted, quick=quick) for quick in (True, False))
+        assert (quick.victims, quick.failures, quick.errors) == (plain.victims, plain.failures, plain.errors)
+        assert [each.priorities for each in quick.victims.values()] == [
+            each.priorities for each in plain.victims.values()
+        ]
+        assert best_nodes(quick.victims) == best_nodes(plain.victims)
         compared += len(rows)
+        change_a_node(rng, cache, number)
+        cache.update_snapshot(snapshot)
     assert compared
+
+
+def test_what_is_remembered_of_nodes_is_dropped_when_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods_by_importance, "MAX_KEPT", 4)
+    cache, snapshot, rng = ClusterCache(), Snapshot(), random.Random(0)
+    for index in range(6):
+        cache.add_node(Node(metadata=ObjectMeta(name=f"n{index}")))
+        cache.assume(random_pod(rng, index, 5), f"n{index}")
+    cache.update_snapshot(snapshot)
+    remembered = pods_by_importance.PodsByImportance()
+    for _ in range(3):
+        for rows in ([0, 1], [1, 2, 3], [0, 4, 5], [5, 0, 1, 2, 3, 4]):
+            many = remembered.of(snapshot.table, rows, ["cpu"])
+            found = [node.pods[0].pod.name for node in many.nodes]
+            assert found == [next(iter(snapshot.table.info(row).pods.values())).pod.name for row in rows]

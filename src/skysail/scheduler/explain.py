@@ -109,7 +109,7 @@ def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside =
         return {**decision, **_failed(framework, world, info), "cycle_error": str(failure)}
     except ExtenderFailed as failure:
         attempt = find_feasible(framework, world.current, info, nominations=world.nominations, incremental=False)
-        decision |= {"prefilter": _pre_filter(attempt), **_filter(attempt), **_nothing()}
+        decision |= {"prefilter": _pre_filter(attempt), **_filter(attempt), **_nothing(), **_also_failing(attempt)}
         if refusers := diagnose(attempt).unschedulable_plugins:
             decision["unschedulable_plugins"] = sorted(refusers)
         return {**decision, "cycle_error": str(failure)}
@@ -124,8 +124,10 @@ def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside =
     if extended.statuses:
         decision["extender_status"] = {name: told_status(extended.statuses[name]) for name in sorted(extended.statuses)}
     if attempt.feasible:
-        return decision | _volumes(attempt) | device_decisions(attempt) | _score(extended, outside)
-    return decision | {"score_phase_run": False, "chosen_set": []} | _fit_error(attempt, diagnosis, outside)
+        decision |= _volumes(attempt) | device_decisions(attempt) | _score(extended, outside)
+    else:
+        decision |= {"score_phase_run": False, "chosen_set": []} | _fit_error(attempt, diagnosis, outside)
+    return decision | _also_failing(attempt)
 
 
 def _failed(framework: Framework, world: World, info: PodInfo) -> Decision:
@@ -156,11 +158,17 @@ def _filter(attempt: Attempt) -> Decision:
     looked_at = sorted(name for name in refused.names if name)
     if looked_at:
         found["filter"] = {name: told_status(refused.get(name, Status())) for name in looked_at}
-    others = {name: _others(attempt, table.rows[name], refused[name].plugin) for name in sorted(refused)}
-    others = {name: statuses for name, statuses in others.items() if statuses}
-    if others:
-        found["also_failing"] = others
     return found
+
+
+def _also_failing(attempt: Attempt) -> Decision:
+    """Last of all: plugins remember what they are asked, and nobody asks them this outside an explanation."""
+    if attempt.filtered is None:
+        return {}
+    refused = node_statuses(attempt)
+    others = {name: _others(attempt, attempt.table.rows[name], refused[name].plugin) for name in sorted(refused)}
+    found = {name: statuses for name, statuses in others.items() if statuses}
+    return {"also_failing": found} if found else {}
 
 
 def _others(attempt: Attempt, row: int, told: str) -> list[Decision]:

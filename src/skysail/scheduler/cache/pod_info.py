@@ -61,7 +61,7 @@ class PodInfo:
         host_ports: `(host_ip, protocol, port)` of all containers' host ports.
         claims: `namespace/name` of the persistent volume claims it mounts by name.
         required_affinity: Required pod affinity terms; the other three alike.
-        terms_error: Why some term cannot be read; the terms are then left out.
+        terms_error: Why some term cannot be read; the list it stands in is then left out.
     """
 
     __slots__ = (
@@ -98,10 +98,7 @@ class PodInfo:
         self.preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
         self.terms_error = ""
         if pod.spec.affinity is not None:
-            try:
-                self._parse_affinity(pod.spec.affinity)
-            except ValueError as error:
-                self.terms_error = str(error)
+            self._parse_affinity(pod.spec.affinity)
 
     def _read_special_requests(self, pod: Pod) -> None:
         """Where upstream's uses of the requests part ways: pod-level requests, and resizes under way."""
@@ -111,17 +108,20 @@ class PodInfo:
         self.request_key = (self.request_key, tuple(sorted(self.requests.items())), _key(self.scoring))
 
     def _parse_affinity(self, affinity: Affinity) -> None:
-        namespace = self.pod.metadata.namespace
-        if affinity.pod_affinity is not None:
-            near = affinity.pod_affinity
-            self.required_affinity = _terms(namespace, near.required_during_scheduling_ignored_during_execution)
-            self.preferred_affinity = _weighted(namespace, near.preferred_during_scheduling_ignored_during_execution)
-        if affinity.pod_anti_affinity is not None:
-            away = affinity.pod_anti_affinity
-            self.required_anti_affinity = _terms(namespace, away.required_during_scheduling_ignored_during_execution)
-            self.preferred_anti_affinity = _weighted(
-                namespace, away.preferred_during_scheduling_ignored_during_execution
-            )
+        """Each of the four lists by itself: one that cannot be read leaves the others as they are."""
+        near, away = affinity.pod_affinity, affinity.pod_anti_affinity
+        namespace, errors = self.pod.metadata.namespace, list[str]()
+        if near is not None:
+            required = near.required_during_scheduling_ignored_during_execution
+            preferred = near.preferred_during_scheduling_ignored_during_execution
+            self.required_affinity = _terms(namespace, required, "requiredAffinityTerms", errors)
+            self.preferred_affinity = _weighted(namespace, preferred, "preferredAffinityTerms", errors)
+        if away is not None:
+            required = away.required_during_scheduling_ignored_during_execution
+            preferred = away.preferred_during_scheduling_ignored_during_execution
+            self.required_anti_affinity = _terms(namespace, required, "requiredAntiAffinityTerms", errors)
+            self.preferred_anti_affinity = _weighted(namespace, preferred, "preferredAntiAffinityTerms", errors)
+        self.terms_error = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
 
     def bound_to(self, pod: Pod) -> "PodInfo":
         """The same derived values for a new version of the object that differs in nothing they depend on."""
@@ -241,13 +241,27 @@ def parse_term(namespace: str, term: PodAffinityTerm, weight: int = 0) -> Affini
     return known
 
 
-def _terms(namespace: str, terms: tuple[PodAffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
-    return tuple(parse_term(namespace, term) for term in terms)
+def _terms(
+    namespace: str, terms: tuple[PodAffinityTerm, ...], kind: str, errors: list[str]
+) -> tuple[AffinityTerm, ...]:
+    """The terms of one list; none when one of them cannot be read, and the reason goes to `errors`."""
+    try:
+        return tuple(parse_term(namespace, term) for term in terms)
+    except ValueError as error:
+        errors.append(f"{kind}: {error}")
+        return ()
 
 
-def _weighted(namespace: str, terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
-    return tuple(
-        parse_term(namespace, term.pod_affinity_term, term.weight)
-        for term in terms
-        if term.pod_affinity_term is not None
-    )
+def _weighted(
+    namespace: str, terms: tuple[WeightedPodAffinityTerm, ...], kind: str, errors: list[str]
+) -> tuple[AffinityTerm, ...]:
+    """`_terms` for preferred ones."""
+    try:
+        return tuple(
+            parse_term(namespace, term.pod_affinity_term, term.weight)
+            for term in terms
+            if term.pod_affinity_term is not None
+        )
+    except ValueError as error:
+        errors.append(f"{kind}: {error}")
+        return ()

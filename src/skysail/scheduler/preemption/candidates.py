@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/preemption/preemption.go `findCandidates`, `DryRunPreemption`, v1.36.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.evaluation import run_filters
 from skysail.scheduler.framework.status import Code, Status
-from skysail.scheduler.preemption.resource_victims import only_resources_matter, select_resource_victims
+from skysail.scheduler.preemption.resource_victims import Selected, only_resources_matter, select_resource_victims
 from skysail.scheduler.preemption.victims import Search, Victims, select_victims
 
 
@@ -35,7 +35,8 @@ class Candidates:
 def potential_rows(search: Search, diagnosis: Diagnosis) -> list[int]:
     """Rows whose refusal evictions may lift, in row order."""
     rows = search.table.rows
-    return [rows[name] for name in diagnosis.nodes_with_code(Code.UNSCHEDULABLE, rows)]
+    names = diagnosis.nodes_with_code(Code.UNSCHEDULABLE, rows)
+    return list(map(rows.__getitem__, names))
 
 
 def find_candidates(search: Search, rows: Sequence[int], offset: int, wanted: int, *, quick: bool = True) -> Candidates:
@@ -48,15 +49,15 @@ def find_candidates(search: Search, rows: Sequence[int], offset: int, wanted: in
         wanted: Candidates that are enough, as long as one of them breaks no budget.
         quick: False runs the Filter plugins also where arithmetic would do; the answer is the same.
     """
-    arithmetic = quick and only_resources_matter(search)
-    refused = _refused_by_node_object(search, rows) if arithmetic else {}
+    order = [*rows[offset:], *rows[:offset]]
+    selected = _quickly(search, order, wanted) if quick and only_resources_matter(search) else _plainly(search, order)
     clean: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
     found = Candidates()
-    for index in range(len(rows)):
-        row = rows[(offset + index) % len(rows)]
+    for row, (victims, status) in zip(order, selected, strict=False):
         name = search.table.names[row]
-        victims, status = _select(search, row, refused, arithmetic, found)
+        if status.is_error:
+            found.errors.append(status.message)
         if victims is None:
             found.failures[name] = status
             continue
@@ -67,26 +68,32 @@ def find_candidates(search: Search, rows: Sequence[int], offset: int, wanted: in
     return found
 
 
-def _select(
-    search: Search, row: int, refused: dict[int, Status], arithmetic: bool, found: Candidates
-) -> tuple[Victims | None, Status]:
-    try:
-        if arithmetic and row not in refused:
-            victims, status = select_resource_victims(search, row)
-        else:
-            victims, status = select_victims(search, row)
-    except PluginFailed as failure:
-        victims, status = None, failure.status()
-    if status.is_error:
-        found.errors.append(status.message)
-    return victims, status
+def _plainly(search: Search, rows: Sequence[int]) -> Iterator[Selected]:
+    """Node by node, by running the Filter plugins."""
+    for row in rows:
+        try:
+            yield select_victims(search, row)
+        except PluginFailed as failure:
+            yield None, failure.status()
 
 
-def _refused_by_node_object(search: Search, rows: Sequence[int]) -> dict[int, Status]:
+def _quickly(search: Search, rows: Sequence[int], at_once: int) -> Iterator[Selected]:
+    """By arithmetic, so many nodes at once; node by node where evictions cannot change the answer."""
+    size = max(at_once, 1)
+    for begin in range(0, len(rows), size):
+        part = rows[begin : begin + size]
+        refused = _refused_by_node_object(search, part)
+        open_rows = [row for row in part if row not in refused]
+        by_row = dict(zip(open_rows, select_resource_victims(search, open_rows), strict=True)) if open_rows else {}
+        for row in part:
+            if row in by_row:
+                yield by_row[row]
+            else:
+                yield from _plainly(search, [row])
+
+
+def _refused_by_node_object(search: Search, rows: Sequence[int]) -> frozenset[int]:
     """Rows refused by a plugin that reads only the Node object: evicting pods would not change that."""
     steps = [step for step in search.framework.filters if step.reads is Reads.STATIC]
-    index = np.array(rows, dtype=np.intp)
-    filtered = run_filters(steps, search.state, search.pod, search.table, index)
-    return {
-        row: filtered.statuses[int(number)] for row, number in zip(rows, filtered.first, strict=True) if int(number)
-    }
+    filtered = run_filters(steps, search.state, search.pod, search.table, np.array(rows, dtype=np.intp))
+    return frozenset(row for row, passes in zip(rows, filtered.passing.tolist(), strict=True) if not passes)

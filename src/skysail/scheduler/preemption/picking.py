@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from skysail.scheduler.cache.node_info import start_of
-from skysail.scheduler.preemption.victims import Victims, priority_of
+from skysail.scheduler.preemption.victims import Victims
 
 PRIORITY_FLOOR = 1 << 31
 """Added to every victim's priority, so that each victim costs something: fewer victims nearly always win."""
@@ -34,11 +34,11 @@ def _violations(victims: Victims) -> int:
 
 
 def _highest_priority(victims: Victims) -> int:
-    return priority_of(victims.pods[0])
+    return victims.priorities[0]
 
 
 def _sum_of_priorities(victims: Victims) -> int:
-    return sum(priority_of(pod) + PRIORITY_FLOOR for pod in victims.pods)
+    return sum(victims.priorities) + PRIORITY_FLOOR * len(victims.priorities)
 
 
 def _number(victims: Victims) -> int:
@@ -52,5 +52,5 @@ def _reversed_start(victims: Victims) -> float:
 
 def earliest_start(victims: Victims) -> datetime:
     """The earliest start among the victims of the highest priority."""
-    top = max(priority_of(pod) for pod in victims.pods)
-    return min(start_of(pod) for pod in victims.pods if priority_of(pod) == top)
+    top = max(victims.priorities)
+    return min(start_of(pod) for pod, each in zip(victims.pods, victims.priorities, strict=True) if each == top)

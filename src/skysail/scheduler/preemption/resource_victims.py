@@ -1,101 +1,138 @@
-"""The quick form of `select_victims` for pods that nothing but resources keeps off a node.
+"""The quick form of `select_victims` for pods that nothing but resources keeps off a node, for many nodes at once.
 
 When every Filter plugin that runs for the pod reads only the Node object, but for NodeResourcesFit, taking pods off a
-node changes nothing but sums: no plugin needs to be asked. Equal to the general form, which is its oracle.
+node changes nothing but sums: no plugin needs to be asked. Nodes are the rows of matrices, their pods the columns, and
+one step decides for every node whether the next pod is spared. Equal to the general form, which is its oracle.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from skysail.scheduler.cache.node_info import NodeInfo, importance
-from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
-from skysail.scheduler.plugins.node_resources_fit import FIT, TOO_MANY_PODS, Need, NodeResourcesFit
+from skysail.scheduler.plugins.node_resources_fit import FIT, TOO_MANY_PODS, FitRequest, Need, NodeResourcesFit
 from skysail.scheduler.preemption.budgets import split_by_budgets
+from skysail.scheduler.preemption.pods_by_importance import KEY, Ints, ManyNodes, OneNode, PodsByImportance
 from skysail.scheduler.preemption.victims import NO_VICTIMS, Search, Victims, priority_of
 
 FIT_NAME = NodeResourcesFit.name
+Mask = npt.NDArray[np.bool_]
+Selected = tuple[Victims | None, Status]
 
 
 def only_resources_matter(search: Search) -> bool:
     """Whether the quick form may be used for this pod."""
-    return FIT_NAME in {step.name for step in search.framework.filters} and all(
-        step.reads is Reads.STATIC or step.name == FIT_NAME
-        for step in search.framework.filters
-        if step.name not in search.state.skip_filter_plugins
-    )
+    skipped = search.state.skip_filter_plugins
+    asked = [step for step in search.framework.filters if step.name not in skipped]
+    if not all(step.reads is Reads.STATIC or step.name == FIT_NAME for step in asked):
+        return False
+    return any(step.name == FIT_NAME for step in asked) and not search.state.read(FIT).backed
 
 
-def select_resource_victims(search: Search, row: int) -> tuple[Victims | None, Status]:
-    """`select_victims`, by arithmetic. The plugins that read only the Node object must let the row pass."""
-    node = search.table.info(row)
-    pods = node.by_importance()
-    stays = bisect_right(pods, -priority_of(search.pod), key=_rank)
-    potential = pods[stays:]
-    if not potential:
-        return None, NO_VICTIMS
-    needs = search.state.read(FIT).needs
-    slack = _slack(node, needs, [*pods[:stays], *search.promised.get(node.name, ())])
-    if min(slack) < 0:
-        return None, _refusal(needs, slack, node)
-    names = [name for name, _ in needs[1:]]
-    violating, others = split_by_budgets(potential, search.budgets)
-    victims = _not_spared(slack, names, violating)
-    violations = len(victims)
-    victims += _not_spared(slack, names, others)
-    if not victims:
-        return None, Status.error(f'expected at least one victim pod on node "{node.name}"')
-    if violations:
-        victims.sort(key=importance)
-    return Victims(tuple([info.pod for info in victims]), violations), SUCCESS
+def select_resource_victims(search: Search, rows: Sequence[int]) -> list[Selected]:
+    """`select_victims` for each of these rows, by arithmetic.
+
+    The plugins that read only the Node object must let the rows pass.
+    """
+    request = search.state.read(FIT)
+    remembered = search.table.remember(KEY, PodsByImportance)
+    many = remembered.of(search.table, rows, [name for name, _ in request.needs[1:]])
+    may_go = many.exists & (many.priorities < priority_of(search.pod))
+    slack = _slack(search, request, rows, many, many.exists & ~may_go)
+    fits: Mask = np.all(slack >= 0, axis=0, keepdims=True)[0]
+    some: Mask = np.any(may_go, axis=1, keepdims=True)[:, 0]
+    violating = _violating(search, many, may_go & (fits & some)[:, None])
+    gone = _not_spared(slack, many.amounts, may_go, violating)
+    victims = _each(gone, many.order, many.priorities)
+    return [
+        NO_ONE if not some[row]
+        else (None, _refusal(request.needs, slack[:, row].tolist(), node.info)) if not fits[row]
+        else _found(node, *victims[row]) if violating is None or not violating[row].any()
+        else _found_breaking(node, many.order[row], gone[row], violating[row])
+        for row, node in enumerate(many.nodes)
+    ]  # fmt: skip
 
 
-def _rank(info: PodInfo) -> int:
-    return -info.priority
+NO_ONE: Selected = (None, NO_VICTIMS)
 
 
-def _slack(node: NodeInfo, needs: Sequence[Need], staying: Sequence[PodInfo]) -> list[int]:
-    """What is left of each needed resource, `pods` first, once only these pods and the new one are on the node."""
-    allocatable = node.allocatable
-    slack = [allocatable.get("pods", 0) - len(staying) - 1]
-    for name, need in needs[1:]:
-        used = sum([info.resources.requests.get(name, 0) for info in staying])
-        slack.append(allocatable.get(name, 0) - used - need)
+def _slack(search: Search, request: FitRequest, rows: Sequence[int], many: ManyNodes, stays: Mask) -> Ints:
+    """(n_needs, n_rows): what is left of each, `pods` first, once only those that stay and the new one are there."""
+    amounts, index = search.table.amounts, np.array(rows, dtype=np.intp)
+    used = [stays.sum(axis=1), *(each.sum(axis=1, where=stays) for each in many.amounts)]
+    offered = np.array([amounts.allocatable[line][index] for line in request.lines])
+    slack: Ints = offered - np.array(used) - request.amounts
+    if search.promised:
+        for place, node in enumerate(many.nodes):
+            for pod in search.promised.get(node.info.name, ()):
+                wanted = [pod.resources.requests.get(name, 0) for name, _ in request.needs[1:]]
+                slack[:, place] -= [1, *wanted]
     return slack
 
 
-def _not_spared(slack: list[int], names: Sequence[str], pods: Sequence[PodInfo]) -> list[PodInfo]:
-    """Put back, in order, every pod for which there is room; those for which there is none."""
-    if len(names) == 2:
-        return _not_spared_of_two(slack, names, pods)
-    evicted = []
-    for info in pods:
-        requests = info.resources.requests
-        amounts = [1, *(requests.get(name, 0) for name in names)]
-        if all(left >= amount for left, amount in zip(slack, amounts, strict=True)):
-            slack[:] = [left - amount for left, amount in zip(slack, amounts, strict=True)]
-        else:
-            evicted.append(info)
-    return evicted
+def _violating(search: Search, many: ManyNodes, may_go: Mask) -> Mask | None:
+    """(n_nodes, n_most_pods): whose eviction would break a budget; None when nobody's would."""
+    if not search.budgets:
+        return None
+    mask = np.zeros(may_go.shape, dtype=np.bool_)
+    for row, node in enumerate(many.nodes):
+        positions = np.flatnonzero(may_go[row])
+        pods = [node.pods[place] for place in many.order[row, positions].tolist()]
+        breaking = {info.key for info in split_by_budgets(pods, search.budgets)[0]}
+        mask[row, positions] = [info.key in breaking for info in pods]
+    return mask if mask.any() else None
 
 
-def _not_spared_of_two(slack: list[int], names: Sequence[str], pods: Sequence[PodInfo]) -> list[PodInfo]:
-    """The same for two resources, as nearly every pod asks for, without a list for each pod."""
-    room, first_left, second_left = slack
-    first, second = names
-    evicted = []
-    for info in pods:
-        requests = info.resources.requests
-        one, two = requests.get(first, 0), requests.get(second, 0)
-        if room >= 1 and one <= first_left and two <= second_left:
-            room -= 1
-            first_left -= one
-            second_left -= two
-        else:
-            evicted.append(info)
-    slack[:] = room, first_left, second_left
-    return evicted
+def _not_spared(slack: Ints, amounts: Ints, may_go: Mask, violating: Mask | None) -> Mask:
+    """(n_nodes, n_most_pods): who finds no room when all are put back in order, those that break a budget first."""
+    gone = np.zeros(may_go.shape, dtype=np.bool_)
+    order, left = _spared_in_order(may_go, violating), slack.copy()
+    every = np.arange(len(may_go))
+    turns = np.take_along_axis(may_go, order, axis=1)
+    one = np.ones((1, *may_go.shape), dtype=np.int64)
+    wanted = np.take_along_axis(np.concatenate((one, amounts)), order[None], axis=2) * turns
+    for step in range(int(may_go.sum(axis=1).max(initial=0))):
+        spared = (left >= wanted[..., step]).all(axis=0)
+        left -= wanted[..., step] * spared
+        gone[every, order[:, step]] = turns[:, step] & ~spared
+    return gone
+
+
+def _spared_in_order(may_go: Mask, violating: Mask | None) -> npt.NDArray[np.intp]:
+    """(n_nodes, n_most_pods): positions in the order in which pods are put back; those that stay come last."""
+    rank = np.where(may_go, 1, 2)
+    if violating is not None:
+        rank[violating] = 0
+    return np.argsort(rank, axis=1, kind="stable")
+
+
+def _each(gone: Mask, order: Ints, priorities: Ints) -> list[tuple[list[int], list[int]]]:
+    """For each node the places and the priorities of those who go."""
+    rows, positions = np.nonzero(gone)
+    ends = np.searchsorted(rows, np.arange(len(gone) + 1)).tolist()
+    places, numbers = order[rows, positions].tolist(), priorities[rows, positions].tolist()
+    return [(places[begin:end], numbers[begin:end]) for begin, end in pairwise(ends)]
+
+
+def _found(node: OneNode, places: Sequence[int], priorities: Sequence[int]) -> Selected:
+    if not places:
+        return None, Status.error(f'expected at least one victim pod on node "{node.info.name}"')
+    pods = node.pods
+    return Victims(tuple([pods[place].pod for place in places]), 0, tuple(priorities)), SUCCESS
+
+
+def _found_breaking(node: OneNode, order: Ints, gone: Mask, violating: Mask) -> Selected:
+    """`_found` where budgets may be broken: of equals those that break one come first, as they were put back first."""
+    positions = np.flatnonzero(gone)
+    positions = positions[np.argsort(~violating[positions], kind="stable")]
+    if not len(positions):
+        return _found(node, (), ())
+    victims = sorted([node.pods[place] for place in order[positions].tolist()], key=importance)
+    return Victims(tuple([info.pod for info in victims]), int(violating[positions].sum())), SUCCESS
 
 
 def _refusal(needs: Sequence[Need], slack: Sequence[int], node: NodeInfo) -> Status:

@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption `SelectVictimsOnNode`,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skysail.api.core import Pod
 from skysail.api.policy import PodDisruptionBudget
@@ -27,10 +27,17 @@ class Victims:
     Attributes:
         pods: The most important first.
         violations: How many of the evictions break a budget.
+        priorities: Of the pods; read from them when not given.
     """
 
     pods: tuple[Pod, ...]
     violations: int = 0
+    priorities: tuple[int, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Read the priorities."""
+        if not self.priorities:
+            object.__setattr__(self, "priorities", tuple([priority_of(pod) for pod in self.pods]))
 
 
 @dataclass(frozen=True, slots=True)
