@@ -115,6 +115,7 @@ class ScheduleResult:
         calls: What extenders were asked, and what came of it.
         outcome: Of PreFilter.
         scoring: Of Score; None when there was nothing to choose.
+        limit: How far it was to look; None is everywhere.
     """
 
     status: Status
@@ -128,6 +129,7 @@ class ScheduleResult:
     calls: tuple[ExtenderCall, ...] = ()
     outcome: PreFilterOutcome | None = None
     scoring: Scoring | None = None
+    limit: SearchLimit | None = None
 
 
 def schedule_pod(

@@ -29,6 +29,7 @@ from skysail.scheduler.attempts import AttemptRing
 from skysail.scheduler.binder import BoundedBinder, DryBinder, look_again
 from skysail.scheduler.binding import BindingPlugins, BindingRunner
 from skysail.scheduler.cache.cluster_cache import ClusterCache
+from skysail.scheduler.cache.history import RowHistory
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.resolve import ResolvedConfiguration
 from skysail.scheduler.consistency import Differences, compare
@@ -110,7 +111,7 @@ class Scheduler:
         options = options or SchedulerOptions()
         self.configuration, self.options, self.metrics = configuration, options, SchedulerMetrics()
         self.cache = ClusterCache(assume_ttl_seconds=options.assume_ttl_seconds)
-        self.attempts, self.waiting, self.snapshot = AttemptRing(), WaitingPods(), Snapshot()
+        self.attempts, self.waiting, self.snapshot = AttemptRing(), WaitingPods(), Snapshot(RowHistory())
         self.elector = elector
         self._client, self._clock, self._rng = client, clock, rng
         self._now: Callable[[], float] = clock.monotonic

@@ -1,6 +1,7 @@
 """The last attempts, each with all that was found out: what `/debug/attempts` and `skysail why` read.
 
-A record holds references, not text: reasons are spelled out only when somebody asks.
+A record holds references, not text: reasons are spelled out only when somebody asks. What every node got is not held at
+all, only the place in the snapshot's history from which it is worked out again (`skysail.scheduler.replay`).
 """
 
 from collections import deque
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from skysail.api.core import Pod
 from skysail.api.raw import Raw
+from skysail.scheduler.algorithm import SearchLimit
 from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.evaluation import PreFilterOutcome
@@ -26,9 +29,7 @@ class Attempt:
 
     Attributes:
         number: Its place among all attempts of this process; appears in log lines.
-        namespace: The pod's namespace.
-        name: The pod's name.
-        uid: The pod itself.
+        pod: The pod, as the attempt saw it.
         profile: Who tried.
         tries: The how manieth attempt for this pod it was.
         at: When it began.
@@ -45,12 +46,12 @@ class Attempt:
         outcome: What PreFilter decided, its narrowing of the search included.
         skipped: The plugins whose Filter it left out.
         scoring: How the chosen node's total and the runner-up's came about; None when there was nothing to choose.
+        seen: Where in the snapshot's history it looked; -1 when it did not get so far.
+        limit: How far it was to look; None is everywhere.
     """
 
     number: int
-    namespace: str
-    name: str
-    uid: str
+    pod: Pod
     profile: str
     tries: int
     at: datetime
@@ -67,13 +68,15 @@ class Attempt:
     outcome: PreFilterOutcome | None = None
     skipped: frozenset[str] = frozenset()
     scoring: Scoring | None = None
+    seen: int = -1
+    limit: SearchLimit | None = None
 
     def as_raw(self, *, nodes: bool = False) -> Raw:
         """For JSON; with `nodes`, every node's refusal and all that led to the choice."""
         raw: Raw = {
             "attempt": self.number,
-            "pod": f"{self.namespace}/{self.name}",
-            "uid": self.uid,
+            "pod": self.pod.key,
+            "uid": self.pod.uid,
             "profile": self.profile,
             "tries": self.tries,
             "at": self.at.isoformat(),
@@ -133,13 +136,13 @@ class AttemptRing:
         """Newest first."""
         return iter(list(reversed(self._ring)))
 
-    def begin(self, namespace: str, name: str, uid: str, profile: str, tries: int, at: datetime) -> Attempt:
+    def begin(self, pod: Pod, profile: str, tries: int, at: datetime) -> Attempt:
         """A new record, filled in as the attempt goes on."""
         self._number += 1
-        attempt = Attempt(self._number, namespace, name, uid, profile, tries, at)
+        attempt = Attempt(self._number, pod, profile, tries, at)
         self._ring.append(attempt)
         return attempt
 
     def last(self, namespace: str, name: str) -> Attempt | None:
         """The newest attempt for a pod."""
-        return next((each for each in self if (each.namespace, each.name) == (namespace, name)), None)
+        return next((each for each in self if (each.pod.namespace, each.pod.name) == (namespace, name)), None)

@@ -159,7 +159,7 @@ class SchedulingCycle:
 
     def _record_of(self, info: QueuedPodInfo) -> Attempt | None:
         last = self._attempts.last(info.pod.namespace, info.pod.name)
-        return last if last is not None and (last.uid, last.tries) == (info.pod.uid, info.attempts) else None
+        return last if last is not None and (last.pod.uid, last.tries) == (info.pod.uid, info.attempts) else None
 
     # -- steps, also of a pod group's cycle -------------------------------------------------------------------------
 
@@ -178,11 +178,7 @@ class SchedulingCycle:
 
     def begin(self, profile: CycleProfile, info: QueuedPodInfo) -> Attempt:
         """The record of an attempt that begins."""
-        metadata = info.pod.metadata
-        return self._attempts.begin(
-            metadata.namespace, metadata.name, metadata.uid,
-            profile.name, info.attempts, self._clock.now(),
-        )  # fmt: skip
+        return self._attempts.begin(info.pod, profile.name, info.attempts, self._clock.now())
 
     def is_to_skip(self, profile: CycleProfile, pod: Pod) -> bool:
         """Whether the pod needs no node any more."""
@@ -226,6 +222,7 @@ class SchedulingCycle:
         self._cache.update_snapshot(self._snapshot)
         if not len(self._snapshot):
             return Decided(failure=Failure(NO_NODES))
+        attempt.seen = self._snapshot.position
         pod_info = PodInfo(info.pod)
         if self._extenders is None:
             result = profile.decider.decide(pod_info, self._snapshot)
@@ -235,7 +232,7 @@ class SchedulingCycle:
         attempt.seconds = self._now() - start
         self._metrics.observe("scheduling_algorithm_duration_seconds", attempt.seconds)
         attempt.evaluated, attempt.feasible = result.evaluated_nodes, result.feasible_nodes
-        attempt.outcome, attempt.scoring = result.outcome, result.scoring
+        attempt.outcome, attempt.scoring, attempt.limit = result.outcome, result.scoring, result.limit
         if result.state is None or result.status.is_error:
             self._metrics.plugin_failed(result.status.plugin, "Filter")
             return Decided(failure=Failure(result.status))

@@ -79,6 +79,7 @@ class ProfileDecider:
 
     def _rotated(self, result: ScheduleResult, snapshot: Snapshot, limit: SearchLimit | None) -> ScheduleResult:
         if limit is not None:
+            result.limit = limit
             self._rotation.start = (limit.start + result.evaluated_nodes) % len(snapshot)
         return result
 

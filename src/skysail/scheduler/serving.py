@@ -3,7 +3,8 @@
     /healthz /livez /readyz       is it alive, is it ready; `?verbose` lists the checks
     /metrics                      Prometheus text
     /configz                      the configuration as it runs, and the default plugins that are left out
-    /debug/attempts[?pod=ns/n]    the last attempts; for one pod with every node's refusal
+    /debug/attempts[?pod=ns/n]    the last attempts; the last one for a pod with every node's refusal, and with every
+                                  feasible node's scores, up to 1,000 of each (the others are counted)
     /debug/queue                  which pod waits where, and who refused it
     /debug/cache                  where cache and informers disagree
 
@@ -11,6 +12,7 @@ On loopback it answers everybody. Opened wider it must have a certificate and a 
 without.
 """
 
+import asyncio
 import contextlib
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -25,12 +28,17 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from skysail.api.errors import ConfigError
+from skysail.api.raw import Raw
 from skysail.controller.listening import LOOPBACK, serving
 from skysail.scheduler.app import Scheduler
+from skysail.scheduler.attempts import Attempt
 from skysail.scheduler.config.writing import to_document
+from skysail.scheduler.replay import replay
 
 _OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz")
 _SHOWN_ATTEMPTS: Final = 100
+
+Endpoint = Callable[[Request], Response | Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -71,11 +79,14 @@ def scheduler_application(scheduler: Scheduler, token: str = "") -> Starlette:
     """
     answers = _Answers(scheduler)
 
-    def guarded(answer: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+    def guarded(
+        answer: Callable[[Request], Response | Awaitable[Response]],
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             if token and request.url.path not in _OPEN_PATHS and not _shows(request, token):
                 return PlainTextResponse("unauthorized\n", status_code=401)
-            return answer(request)
+            response = answer(request)
+            return response if isinstance(response, Response) else await response
 
         return endpoint
 
@@ -132,7 +143,7 @@ class _Answers:
         left_out = {profile.scheduler_name: list(profile.left_out) for profile in configuration.profiles}
         return JSONResponse({"componentconfig": to_document(configuration), "pluginsNotBuilt": left_out})
 
-    def attempts(self, request: Request) -> Response:
+    async def attempts(self, request: Request) -> Response:
         """The last attempts, or the last one for a pod with all it found out."""
         pod = request.query_params.get("pod", "")
         if pod:
@@ -140,11 +151,30 @@ class _Answers:
             attempt = self._scheduler.attempts.last(namespace or "default", name)
             if attempt is None:
                 return PlainTextResponse(f"no attempt for pod {pod} is remembered\n", status_code=404)
-            return JSONResponse(attempt.as_raw(nodes=True))
+            raw = attempt.as_raw(nodes=True) | {"every_node": await self._every_node(attempt)}
+            return Response(msgspec.json.encode(raw), media_type="application/json")
         recent = [
             attempt.as_raw() for attempt, _ in zip(self._scheduler.attempts, range(_SHOWN_ATTEMPTS), strict=False)
         ]
         return JSONResponse({"attempts": recent})
+
+    async def _every_node(self, attempt: Attempt) -> Raw | None:
+        """What every node got, worked out again in small steps; None when what the attempt saw is forgotten."""
+        scheduler = self._scheduler
+        infos = scheduler.snapshot.infos_at(attempt.seen)
+        if infos is None:
+            return None
+        again = replay(
+            scheduler.profiles[attempt.profile].framework, infos, attempt.pod,
+            nominations=scheduler.queue.nominator, limit=attempt.limit,
+        )  # fmt: skip
+        while True:
+            try:
+                next(again)
+            except StopIteration as end:
+                raw: Raw = end.value
+                return raw | {"as_decided": _is_as_decided(raw, attempt)}
+            await asyncio.sleep(0)
 
     def queue(self, request: Request) -> Response:
         """Who waits where."""
@@ -166,6 +196,14 @@ class _Answers:
         """Where cache and informers disagree."""
         differences = self._scheduler.compare_caches()
         return JSONResponse({"consistent": not differences, **differences.as_raw()})
+
+
+def _is_as_decided(raw: Raw, attempt: Attempt) -> bool:
+    """Whether a replay found as many feasible nodes as the attempt, and the chosen one's total."""
+    extra = attempt.scoring.extra[0] if attempt.scoring is not None else 0
+    totals = {card["node"]: card["total"] for card in raw.get("scores", ())}
+    counted = raw.get("feasible_nodes") == attempt.feasible
+    return counted and (not totals or totals.get(attempt.node) == attempt.total - extra)
 
 
 def _checks(request: Request, lines: list[str], *, failed: bool) -> Response:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from skysail.scheduler.cache.history import RowHistory
 from skysail.scheduler.cache.matrices import RowIndex
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.table import NO_ROWS, NodeTable
@@ -16,19 +17,36 @@ from skysail.scheduler.cache.table import NO_ROWS, NodeTable
 class Snapshot:
     """Accounts and table of all nodes at one generation.
 
+    Args:
+        history: Remembers what it held before; None remembers nothing.
+
     Attributes:
         table: The columns.
         generation: Of the newest change it holds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, history: RowHistory | None = None) -> None:
         self.table = NodeTable()
+        self.table.history = history
         self.generation = 0
         self._order = (-1, NO_ROWS)
 
     def clear(self) -> None:
         """Forget everything: the next refresh writes every row anew."""
-        self.__init__()  # type: ignore[misc]
+        history = self.table.history
+        if history is not None:
+            history.break_off()
+        self.__init__(history)  # type: ignore[misc]
+
+    @property
+    def position(self) -> int:
+        """Names this moment for `infos_at`; -1 when nothing is remembered."""
+        return self.table.history.end if self.table.history is not None else -1
+
+    def infos_at(self, position: int) -> list[NodeInfo] | None:
+        """The accounts of all nodes as they were at a former `position`; None when that is forgotten."""
+        history = self.table.history
+        return history.infos_at(position, self.table.infos[: self.table.size]) if history is not None else None
 
     def __len__(self) -> int:
         return len(self.table.rows)

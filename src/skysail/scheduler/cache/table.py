@@ -30,6 +30,7 @@ from skysail.scheduler.cache.columns import (
     TermRegistry,
     pods_moved,
 )
+from skysail.scheduler.cache.history import RowHistory
 from skysail.scheduler.cache.matrices import Amounts, IntColumn, RowIndex
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_columns import PodColumns
@@ -88,6 +89,7 @@ class NodeTable:
         size: Rows in use, dead ones included.
         names: Node names by row; empty for dead rows.
         infos: Accounts by row; None for dead rows.
+        history: What rows held before; None keeps nothing.
         live: (capacity,) bool.
         generation: (capacity,) int64, of the account last written.
         amounts: What nodes offer and what their pods ask for, by resource.
@@ -102,6 +104,7 @@ class NodeTable:
         self.capacity = FIRST_CAPACITY
         self.names: list[str] = []
         self.infos: list[NodeInfo | None] = []
+        self.history: RowHistory | None = None
         self.rows: dict[str, int] = {}
         self._free: list[int] = []
         self.live: npt.NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
@@ -219,6 +222,8 @@ class NodeTable:
         if self._pod_columns:
             added, removed = pods_moved(before.pods if before is not None else _NO_PODS, info.pods)
             self._pod_columns.move(row, added, removed)
+        if self.history is not None:
+            self.history.note(row, before)
         self.infos[row] = info
         self.log.append(row)
         return row
@@ -234,6 +239,8 @@ class NodeTable:
         self._pod_columns.move(row, (), before.pods.values())
         for rows in (self.rows_with_ports, self.rows_with_affinity, self.rows_with_anti_affinity):
             rows.discard(row)
+        if self.history is not None:
+            self.history.note(row, before)
         self.infos[row] = None
         self.names[row] = ""
         self._free.append(row)
