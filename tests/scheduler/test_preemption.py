@@ -49,6 +49,8 @@ def random_pod(rng: random.Random, number: int, top: int) -> Pod:
     requests = {"cpu": rng.choice(["100m", "500m", "1", "0"]), "memory": rng.choice(["64Mi", "512Mi"])}
     if rng.random() < 0.3:
         requests["example.com/gpu"] = rng.choice(["1", "2"])
+    if rng.random() < 0.2:
+        requests = {}
     container = Container(resources=ResourceRequirements(requests=requests))
     started = rng.choice([None, START, START + timedelta(seconds=number), START + timedelta(seconds=rng.randrange(5))])
     return Pod(

@@ -79,8 +79,10 @@ class PodsByImportance:
         filled = np.zeros((3, *exists.shape), dtype=np.int64)
         filled[:, exists] = np.concatenate([node.sorted for node in nodes], axis=1)
         order, priorities, shapes = filled
-        known = [[shape.requests.get(name, 0) for shape in self._shapes] or [0] for name in resources]
-        amounts = np.array(known, dtype=np.int64).reshape(len(resources), -1)[:, shapes]
+        requested = np.zeros((len(resources), max(len(self._shapes), 1)), dtype=np.int64)
+        for line, name in enumerate(resources):
+            requested[line, : len(self._shapes)] = [shape.requests.get(name, 0) for shape in self._shapes]
+        amounts = requested[:, shapes]
         return ManyNodes(nodes, exists, order, priorities, amounts * exists)
 
     def _forget(self) -> None:
