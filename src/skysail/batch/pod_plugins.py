@@ -154,6 +154,15 @@ class PureHandle:
         """Nobody."""
         return None
 
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """Nobody waits."""
+        return False
+
+    @property
+    def extenders(self) -> tuple[()]:
+        """None."""
+        return ()
+
     def activate(self, pods: Iterable[Pod]) -> None:
         """There is no queue."""
 

@@ -125,7 +125,7 @@ class Scheduler:
         handle = SchedulerHandle(
             feature_gates=configuration.gates, clock=clock, rng=rng, binder=self._binder,
             writer=None if options.dry_run else metered, snapshot=self.snapshot, informers=self._informers,
-            waiting=self.waiting,
+            waiting=self.waiting, extenders=configuration.source.extenders,
         )  # fmt: skip
         factories = factories if factories is not None else plugin_factories()
         self.profiles = {

@@ -23,6 +23,7 @@ from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.defaults import EXTENSION_POINTS
 from skysail.scheduler.config.resolve import ExtensionPoints, ResolvedProfile, beside_extenders
 from skysail.scheduler.config.types import POINTS, Extender
+from skysail.scheduler.extender_view import ExtenderView, views
 from skysail.scheduler.extenders.chain import EXTENDER
 from skysail.scheduler.framework.containment import PluginFailed, contained
 from skysail.scheduler.framework.events import ClusterEventWithHint, all_events
@@ -136,7 +137,9 @@ class SchedulerHandle:
         snapshot: Snapshot,
         informers: InformerFactory,
         waiting: WaitingPods,
+        extenders: Iterable[Extender] = (),
     ) -> None:
+        self._extenders = views(extenders)
         self._gates, self._clock, self._rng = feature_gates, clock, rng
         self._binder, self._writer, self._snapshot = binder, writer, snapshot
         self._informers, self._waiting = informers, waiting
@@ -208,6 +211,15 @@ class SchedulerHandle:
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         """One of them."""
         return self._waiting.get(uid)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """Send a held pod back to the queue; False when it is not held."""
+        return self._waiting.reject(uid)
+
+    @property
+    def extenders(self) -> Sequence[ExtenderView]:
+        """The configured extenders, in the order in which they are asked."""
+        return self._extenders
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move sleeping pods to the active queue."""

@@ -2,6 +2,21 @@
 
 Plugins get the handle when they are made. The pure parts (snapshot, listers, nominations, gates) exist everywhere, in a
 test as in `skysail explain`; the shell's parts (client, waiting pods, activate) only where a scheduler runs.
+
+    upstream's Handle                          here
+    SnapshotSharedLister                       snapshot
+    SharedInformerFactory, ...Manager          lister
+    PodNominator                               nominations
+    PodActivator                               activate
+    Iterate..., Get..., RejectWaitingPod       waiting_pods, waiting_pod, reject_waiting_pod
+    ClientSet, KubeConfig, APIDispatcher       writer, binder
+    EventRecorder                              event
+    Extenders                                  extenders
+    PluginsRunner, RunFilterPluginsWith...,    the profile itself: a plugin with `use_framework` is given it
+    SignPod, ProfileName
+    Parallelizer                               none: a table plugin answers for all nodes in one call
+
+Source: k8s.io/kube-scheduler/framework/interface.go `Handle`, v1.36.
 """
 
 import random
@@ -79,6 +94,44 @@ class WaitingPod(Protocol):
 
     def reject(self, plugin: str, message: str) -> bool:
         """Send it back to the queue; False when somebody was faster."""
+        ...
+
+
+class PluginExtender(Protocol):
+    """An extender, as a plugin may know it (`skysail.scheduler.extender_view` is one, and can be asked)."""
+
+    @property
+    def name(self) -> str:
+        """Its `urlPrefix`."""
+        ...
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether an attempt goes on when it fails."""
+        ...
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it filters."""
+        ...
+
+    @property
+    def is_prioritizer(self) -> bool:
+        """Whether it scores."""
+        ...
+
+    @property
+    def is_binder(self) -> bool:
+        """Whether it binds."""
+        ...
+
+    @property
+    def supports_preemption(self) -> bool:
+        """Whether it has a say in preemption."""
+        ...
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether it is asked about this pod."""
         ...
 
 
@@ -172,6 +225,15 @@ class Handle(Protocol):
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         """One of them."""
+        ...
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """Send a pod that Permit holds back to the queue, in nobody's name; False when it is not held."""
+        ...
+
+    @property
+    def extenders(self) -> Sequence[PluginExtender]:
+        """The configured extenders, in the order in which they are asked."""
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
