@@ -76,6 +76,18 @@ async def test_a_token_file_that_is_empty_for_a_moment_is_survived(tmp_path):
     assert await source.current(clock, rejected=first) is first
 
 
+async def test_a_file_that_stays_bad_is_complained_of_once(tmp_path, caplog):
+    file, clock = tmp_path / "token", StoppedClock()
+    file.write_text("one")
+    source = token_file(file)
+    first = await source.current(clock)
+    file.write_text("")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(50):
+            await source.current(clock, rejected=first)
+    assert len(caplog.records) == 1
+
+
 async def test_a_token_file_that_never_was_is_an_error_unless_there_is_a_fallback(tmp_path):
     clock, missing = StoppedClock(), tmp_path / "missing"
     with pytest.raises(ConfigError, match=r"^conf: the token file .*missing cannot be read"):

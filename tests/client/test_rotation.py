@@ -73,11 +73,17 @@ def world(tmp_path):
     return World(tmp_path)
 
 
-async def body_of(transport):
-    return (await transport.request(Request("GET", "/who"))).body
+@pytest.fixture(params=["GET", "POST"])
+def body_of(request):
+    """Asks by reading or by writing: the two go over connections of their own."""
+
+    async def body_of(transport):
+        return (await transport.request(Request(request.param, "/who"))).body
+
+    return body_of
 
 
-async def test_a_replaced_client_certificate_is_shown_within_a_minute(world):
+async def test_a_replaced_client_certificate_is_shown_within_a_minute(world, body_of):
     async with listening(peer, world.serving()) as url:
         transport = world.transport(url)
         assert await body_of(transport) == b"alice"
@@ -88,7 +94,7 @@ async def test_a_replaced_client_certificate_is_shown_within_a_minute(world):
         await transport.close()
 
 
-async def test_a_refused_client_certificate_is_looked_for_anew_at_once(world):
+async def test_a_refused_client_certificate_is_looked_for_anew_at_once(world, body_of):
     async def refuse_alice(http):
         who = (await peer(http)).text
         return web.Response(status=401 if who == "alice" else 200, text=who)
@@ -102,7 +108,7 @@ async def test_a_refused_client_certificate_is_looked_for_anew_at_once(world):
 
 
 @pytest.mark.parametrize("harm", ["mismatched", "gone", "empty"])
-async def test_a_pair_that_is_being_replaced_is_not_used_half(world, harm, caplog):
+async def test_a_pair_that_is_being_replaced_is_not_used_half(world, body_of, harm, caplog):
     async with listening(peer, world.serving()) as url:
         transport = world.transport(url)
         assert await body_of(transport) == b"alice"
@@ -122,7 +128,7 @@ async def test_a_pair_that_is_being_replaced_is_not_used_half(world, harm, caplo
         await transport.close()
 
 
-async def test_a_server_of_a_new_authority_is_trusted_once_the_file_names_it(world):
+async def test_a_server_of_a_new_authority_is_trusted_once_the_file_names_it(world, body_of):
     second = make_certificate("second authority", authority=True)
     async with listening(peer, world.serving(second)) as url:
         transport = world.transport(url)
@@ -133,7 +139,7 @@ async def test_a_server_of_a_new_authority_is_trusted_once_the_file_names_it(wor
         await transport.close()
 
 
-async def test_an_authority_that_was_removed_is_not_trusted_after_a_minute(world):
+async def test_an_authority_that_was_removed_is_not_trusted_after_a_minute(world, body_of):
     second = make_certificate("second authority", authority=True)
     async with listening(peer, world.serving()) as url:
         transport = world.transport(url)
@@ -147,7 +153,7 @@ async def test_an_authority_that_was_removed_is_not_trusted_after_a_minute(world
 
 
 @pytest.mark.parametrize("content", [b"", b"rubbish", None])
-async def test_authorities_that_cannot_be_read_leave_the_old_ones_trusted(world, content):
+async def test_authorities_that_cannot_be_read_leave_the_old_ones_trusted(world, body_of, content):
     async with listening(peer, world.serving()) as url:
         transport = world.transport(url)
         assert await body_of(transport) == b"alice"
@@ -161,7 +167,7 @@ async def test_authorities_that_cannot_be_read_leave_the_old_ones_trusted(world,
         await transport.close()
 
 
-async def test_new_authorities_break_no_open_watch(world):
+async def test_new_authorities_break_no_open_watch(world, body_of):
     lines = [b"one\n", b"two\n"]
 
     async def serve(http):
@@ -184,7 +190,7 @@ async def test_new_authorities_break_no_open_watch(world):
         await transport.close()
 
 
-async def test_in_a_pod_the_authority_is_a_file_as_well(world):
+async def test_in_a_pod_the_authority_is_a_file_as_well(world, body_of):
     for name, text in {"token": "pod-token", "namespace": "team"}.items():
         (world.folder / name).write_text(text)
     second = make_certificate("second authority", authority=True)

@@ -153,7 +153,7 @@ class ConnectionPool:
     """
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str, limit: int) -> None:
-        self._host, self._port, self._tls, self._limit = host, port, tls, limit
+        self._host, self._port, self.tls, self._limit = host, port, tls, limit
         self._server_name = (server_name or host) if tls is not None else None
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
@@ -181,14 +181,22 @@ class ConnectionPool:
                 self._give_back(connection)
             self._pass_on()
 
+    def use_tls(self, tls: ssl.SSLContext | None) -> None:
+        """Check the server in another way from now on; requests under way go on."""
+        self.tls = tls
+        self._drop_idle()
+
     def close(self) -> None:
         """Close all connections; requests under way fail."""
         self._closed = True
+        self._drop_idle()
+        for connection in list(self._busy):
+            connection.fail(BrokenOff("the connection was closed here"))
+
+    def _drop_idle(self) -> None:
         for connection in self._idle:
             connection.abort()
         self._idle.clear()
-        for connection in list(self._busy):
-            connection.fail(BrokenOff("the connection was closed here"))
 
     def _take_idle(self) -> Connection | None:
         """The one used last, so that those beyond need grow old; connections that are of no use are let go."""
@@ -211,7 +219,7 @@ class ConnectionPool:
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            Connection, self._host, self._port, ssl=self._tls, server_hostname=self._server_name
+            Connection, self._host, self._port, ssl=self.tls, server_hostname=self._server_name
         )
         return connection
 

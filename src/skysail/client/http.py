@@ -194,22 +194,18 @@ class HttpTransport:
         session = self._lanes.get(lane)
         if session is None or self._closed or credential.certificate is not self._certificate:
             session = await self._session(lane, credential)
-        try:
-            return await session.request(
-                request.method,
-                self._url(request),
-                headers=self._headers_of(request, credential),
-                data=request.body or None,
-                allow_redirects=False,
-                server_hostname=self._config.tls_server_name or None,
-                ssl=self._tls,
-            )
-        except aiohttp.ClientConnectorCertificateError:
-            self._distrust = True
-            raise
+        return await session.request(
+            request.method,
+            self._url(request),
+            headers=self._headers_of(request, credential),
+            data=request.body or None,
+            allow_redirects=False,
+            server_hostname=self._config.tls_server_name or None,
+            ssl=self._tls,
+        )
 
     def _look_at_authorities(self) -> None:
-        """Trust whom the file names by now; open connections stay, new ones are made anew."""
+        """Trust whom the file names by now: requests under way go on, others get new connections."""
         if self._authorities is None:
             return
         trusted = self._authorities.current(self._clock, again=self._distrust)
@@ -217,9 +213,12 @@ class HttpTransport:
         if trusted is not self._trusted:
             self._trusted = trusted
             self._tls = self._tls_for(self._certificate)
+            for pool in self._pools.values():
+                pool.use_tls(self._tls if isinstance(self._tls, ssl.SSLContext) else None)
 
     async def _write(self, request: Request, credential: Credential) -> Response:
         """Send a request whose question and answer are small."""
+        self._look_at_authorities()
         lane = lane_of(request)
         pool = self._pools.get(lane)
         if pool is None or self._closed or credential.certificate is not self._certificate:
@@ -332,6 +331,7 @@ class HttpTransport:
         return context
 
     def _unreachable(self, request: Request, why: object) -> Unreachable:
+        self._distrust = self._distrust or isinstance(why, ssl.SSLCertVerificationError)
         text = str(why) or type(why).__name__
         return Unreachable(f"{request.method} {self._base}{request.path}: {text}")
 

@@ -38,6 +38,7 @@ class Rotated(Generic[T]):
     def __init__(self, read: Callable[[], T], initial: T | None = None) -> None:
         self._read, self._value = read, initial
         self._read_at: float | None = None
+        self._complained = ""
 
     def current(self, clock: Clock, *, again: bool = False) -> T:
         """What to use now.
@@ -62,8 +63,11 @@ class Rotated(Generic[T]):
         except ConfigError as error:
             if known is None:
                 raise
-            _log.warning("rotated file cannot be used, keeping what it held", extra={"error": str(error)})
+            if self._complained != str(error):
+                _log.warning("rotated file cannot be used, keeping what it held", extra={"error": str(error)})
+            self._complained = str(error)
             return known
+        self._complained = ""
         return known if known is not None and found == known else found
 
 
