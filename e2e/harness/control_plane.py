@@ -5,12 +5,14 @@ On request its scheduler and controller manager too. Everything lives in one fol
 
 import base64
 import http.client
+import json
 import secrets
 import signal
 import socket
 import ssl
 import subprocess
 import threading
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,11 +21,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from e2e.build import folder
+from skysail.api.raw import Raw
 from skysail.apiserver.certificates import make_serving_certificate
 from skysail.simulator.clock import WallClock
 
 HOST = "127.0.0.1"
 _START_SECONDS = 60.0
+_LAST = ("kube-apiserver", "etcd")
 
 
 def free_port() -> int:
@@ -38,6 +42,7 @@ class ControlPlane:
 
     Attributes:
         root: Certificates, tokens, logs and etcd's data lie here.
+        addresses: IP addresses to be reached at, beside loopback.
         processes: By name; alive until `kill` or `stop`.
     """
 
@@ -46,11 +51,12 @@ class ControlPlane:
     port: int = field(default_factory=free_port)
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     users: dict[str, tuple[str, str]] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._etcd_client, self._etcd_peer = free_port(), free_port()
-        certificate = make_serving_certificate((HOST, "localhost"), WallClock().now())
+        certificate = make_serving_certificate((HOST, "localhost", *self.addresses), WallClock().now())
         self.ca = certificate.ca
         (self.root / "ca.crt").write_bytes(certificate.ca)
         (self.root / "tls.crt").write_bytes(certificate.certificate)
@@ -68,11 +74,6 @@ class ControlPlane:
         return f"https://{HOST}:{self.port}"
 
     @property
-    def etcd_port(self) -> int:
-        """Where etcd answers clients, JSON gateway included."""
-        return self._etcd_client
-
-    @property
     def kubeconfig(self) -> Path:
         """The admin's kubeconfig."""
         return self.kubeconfig_for(self.token, "admin")
@@ -85,13 +86,26 @@ class ControlPlane:
 
     def kubeconfig_for(self, token: str, name: str) -> Path:
         """A kubeconfig for one user."""
+        return self.write_kubeconfig(name, {"token": token})
+
+    def write_kubeconfig(self, name: str, user: Raw, *, host: str = HOST, port: int = 0, **cluster: str) -> Path:
+        """A kubeconfig as somebody wants it.
+
+        Args:
+            name: Of the user, and of the file.
+            user: The user's entry, as in the file.
+            host: Where to reach the server.
+            port: Where to reach the server, if not on its own port.
+            cluster: The cluster's entry, beside the server; the authority's certificate when empty.
+        """
         path = self.root / f"{name}.kubeconfig"
-        cluster = {"server": self.url, "certificate-authority-data": base64.b64encode(self.ca).decode()}
+        known = cluster or {"certificate-authority-data": base64.b64encode(self.ca).decode()}
+        cluster = {"server": f"https://{host}:{port or self.port}", **known}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "real", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": token}}],
+            "users": [{"name": name, "user": user}],
             "contexts": [{"name": "real", "context": {"cluster": "real", "user": name}}],
             "current-context": "real",
         }
@@ -117,12 +131,23 @@ class ControlPlane:
             "--unsafe-no-fsync",
         )
 
+    def compact(self) -> None:
+        """Let etcd forget all history."""
+        status = json.loads(self._ask_etcd("maintenance/status", {}))
+        self._ask_etcd("kv/compaction", {"revision": status["header"]["revision"], "physical": True})
+
+    def _ask_etcd(self, path: str, body: Raw) -> bytes:
+        url = f"http://{HOST}:{self._etcd_client}/v3/{path}"
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            return bytes(answer.read())
+
     def start_apiserver(self, *options: str) -> None:
         """Start kube-apiserver and wait until `/readyz` says ok."""
         self.run(
             "kube-apiserver",
             f"--etcd-servers=http://{HOST}:{self._etcd_client}",
-            f"--bind-address={HOST}",
+            f"--bind-address={'0.0.0.0' if self.addresses else HOST}",
             f"--advertise-address={HOST}",
             f"--secure-port={self.port}",
             f"--tls-cert-file={self.root / 'tls.crt'}",
@@ -178,8 +203,8 @@ class ControlPlane:
         process.wait(20)
 
     def stop(self) -> None:
-        """End everything, the last started first."""
-        for name in reversed(list(self.processes)):
+        """End everything; kube-apiserver last but one, because it will not end without etcd."""
+        for name in sorted(self.processes, key=lambda name: _LAST.index(name) if name in _LAST else -1):
             process = self.processes.pop(name)
             process.send_signal(signal.SIGTERM if name != "etcd" else signal.SIGKILL)
             try:

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -32,10 +32,28 @@ def scheduler_command(control_plane: ControlPlane, name: str, *options: str, ele
 
 
 @contextlib.contextmanager
-def our_scheduler(control_plane: ControlPlane, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`skysail scheduler`, ended in order when the block is left."""
+def our_scheduler(
+    control_plane: ControlPlane, name: str, *options: str, prefix: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`skysail scheduler`, ended in order when the block is left; a prefix runs it elsewhere."""
+    command = [*prefix, *scheduler_command(control_plane, name, *options)]
+    with running(control_plane, name, command) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def our_controllers(control_plane: ControlPlane, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`skysail controller-manager`, ended in order when the block is left."""
+    command = [str(SKYSAIL), "controller-manager", "--kubeconfig", str(control_plane.kubeconfig), "-v", "0", *options]
+    with running(control_plane, "sky-controllers", command) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def running(control_plane: ControlPlane, name: str, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with its output in `NAME.log`, ended in order when the block is left."""
     with (control_plane.root / f"{name}.log").open("ab") as log:
-        process = subprocess.Popen(scheduler_command(control_plane, name, *options), stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield process
     finally:
