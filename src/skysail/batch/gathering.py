@@ -46,10 +46,10 @@ def _places(
 ) -> Iterator[tuple[tuple[int, int], list[Unit]]]:
     """Sets of a node's units, each of which makes one more place for the task, with what they cost.
 
-    A set costs as many pods as leave, then what its costliest unit ranks.
+    A set costs as many pods as leave, then what its costliest unit ranks. A node that is not for the task has none.
     """
     row = session.nodes.table.rows.get(node)
-    if row is None:
+    if row is None or (session.could_ever is not None and not session.could_ever(task)[row]):
         return
     amounts = session.nodes.table.amounts
     free = {name: int(amounts.free[amounts.line(name)][row]) for name in task.request}
