@@ -83,6 +83,22 @@ def test_pod_level_requests_are_resized_too():
     assert pod_requests(pod(spec, status)) == {"cpu": 4000, "memory": 0}
 
 
+def test_a_resource_that_only_the_kubelet_tells_of_does_not_replace_what_the_containers_ask_for():
+    spec = {"containers": [container(memory="2Gi")], "resources": {"requests": {"cpu": "100m"}}}
+    status = {"resources": {"requests": {"cpu": "300m", "memory": "1Mi"}}}
+    assert pod_requests(pod(spec, status)) == {"cpu": 300, "memory": 2 << 30}
+
+
+def test_an_infeasible_resize_may_leave_a_container_without_a_request_when_nodes_are_scored():
+    granted = {"name": "c", "ready": True, "restartCount": 0, "image": "", "imageID": "", "resources": {"requests": {}}}
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    refused = pod(
+        {"containers": [container(cpu="1", memory="2Gi")]}, {"containerStatuses": [granted], "conditions": [pending]}
+    )
+    assert pod_requests(refused) == {}
+    assert pod_nonzero_requests(refused) == (100, 200 << 20)
+
+
 def test_a_pod_that_asks_for_nothing_is_not_free_when_nodes_are_scored():
     assert pod_requests(pod({"containers": [{"name": "c"}]})) == {}
     assert pod_nonzero_requests(pod({"containers": [{"name": "c"}, {"name": "d"}]})) == (200, 400 << 20)

@@ -157,7 +157,7 @@ def _pod_level_requests(pod: Pod, use_status: bool) -> ResourceList:
 
 
 def _largest(wanted: ResourceList, actual: ResourceList, promised: ResourceList, infeasible: bool) -> ResourceList:
-    result = {} if infeasible else wanted
+    result = {} if infeasible else dict(wanted)
     _raise_to(result, actual)
     _raise_to(result, promised)
     return result
@@ -178,6 +178,9 @@ def _requests(resources: ResourceRequirements | None) -> ResourceList:
 
 
 def _is_missing_in_a_container(pod: Pod, names: Mapping[str, Quantity]) -> bool:
+    """Whether a container may count with none of a resource; an infeasible resize leaves out what its spec asks for."""
+    if _resize_is_infeasible(pod):
+        return True
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         for name in names:
             if container.resources is None or name not in container.resources.requests:
