@@ -14,6 +14,7 @@ from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.ledger import Column, Ledger
 from skysail.batch.membership import read_membership
 from skysail.batch.model.claim import Claim
+from skysail.batch.model.distrust import Distrust
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.outcome import Event, Outcome, told
 from skysail.batch.model.queue import Queue, QueueTree
@@ -22,6 +23,7 @@ from skysail.batch.model.slot import Slot
 from skysail.batch.model.specs import JobQueueSpec, Membership, QueueSpec, QuotaSpec
 from skysail.batch.sleepers import Sleepers
 from skysail.batch.usage import Usage
+from skysail.batch.user_limits import User, accounts_of
 from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.framework.handle import Handle
@@ -71,11 +73,12 @@ class Accounts:
         claims: Live ones, by job key.
         heads: Blocked heads of each queue, with what they lack; see `actions.lines`.
         shares: What each queue was entitled to when that was last looked at, to see who may claim more now.
+        borrowers: Which queue used more than its share of what then.
         foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
         protected: Until when a task whose eviction was refused is left alone, by uid.
         sharers: Uids of tasks that ask for a part of a device.
         evicting: Uids of tasks whose eviction was decided; they count as leaving before their pods say so.
-        distrust: Pairs of job and node where a bind failed, with the node's generation then.
+        distrust: Pairs of job and node where a bind failed, and what is known of that.
     """
 
     def __init__(
@@ -105,7 +108,8 @@ class Accounts:
         self.claims: dict[str, Claim] = {}
         self.heads: dict[str, list[tuple[str, frozenset[str]]]] = {}
         self.shares: dict[str, dict[FlavorResource, int]] = {}
-        self.distrust: dict[tuple[str, str], int] = {}
+        self.borrowers: frozenset[tuple[str, FlavorResource]] = frozenset()
+        self.distrust: dict[tuple[str, str], Distrust] = {}
         self.wanted: dict[str, dict[str, int]] = {}
         self.bundles: dict[str, dict[str, Job]] = {}
         self.evicting: set[str] = set()
@@ -119,6 +123,9 @@ class Accounts:
         self._nodes: dict[str, Node] = {}
         self.claims_made = 0
         self._ended_claims: list[Claim] = []
+        self._user_paths: dict[tuple[str, User], tuple[Queue, ...]] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        """Labels of namespaces, by name; a name that is not there has none but its name."""
 
     def queue_of(self, job: Job) -> Queue | None:
         """A job's queue, or None when it is not there."""
@@ -128,6 +135,17 @@ class Accounts:
         """Where a queue's use is charged; nowhere when the queue is not there."""
         found = self.tree.get(queue)
         return found.path if found is not None else ()
+
+    def path_of_job(self, job: Job) -> tuple[Queue, ...]:
+        """Where a job's use is charged: accounts of its user where the queues limit users, then the queues."""
+        path = self.path_of(job.queue)
+        if not any(queue.spec.limits for queue in path):
+            return path
+        key = job.queue, job.user
+        known = self._user_paths.get(key)
+        if known is None or known[-len(path) :] != path:
+            known = self._user_paths[key] = (*accounts_of(path, job.user), *path)
+        return known
 
     def bundle_of(self, job: Job) -> list[Job]:
         """All jobs that start together with this one, itself included, by key."""
@@ -151,11 +169,11 @@ class Accounts:
         if column is None or task.slot is not None:
             return
         task.charged = self.vector_of(task.request, self.flavors.of(task.node))
-        self.ledger.force(self.path_of(task.job.queue), task.charged, column)
+        self.ledger.force(self.path_of_job(task.job), task.charged, column)
 
     def _uncharge(self, task: Task) -> None:
         if task.charged is not None:
-            self.ledger.release(self.path_of(task.job.queue), task.charged, COLUMNS[task.state])
+            self.ledger.release(self.path_of_job(task.job), task.charged, COLUMNS[task.state])
             task.charged = None
 
     def _count_wanted(self, task: Task, sign: int) -> None:

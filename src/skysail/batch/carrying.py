@@ -3,6 +3,7 @@
 In the background and bounded; a batch has a deadline. What fails goes back to the world, which wakes the job:
 - a pod is bound only while its node, by what is accounted to it then, holds it;
 - when what is bound or still to be bound falls below the job's minimum, the rest of the batch is let go;
+- a job stays away from the node that refused it, unless the server or the network was at fault;
 - an eviction that a disruption budget or the server refuses ends its claim.
 """
 
@@ -10,7 +11,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from skysail.api.errors import ApiError, NotFound, SkysailError, Unreachable
+from skysail.api.errors import (
+    ApiError,
+    InternalError,
+    NotFound,
+    RequestTimeout,
+    ServerTimeout,
+    ServiceUnavailable,
+    SkysailError,
+    TooManyRequests,
+    Unreachable,
+)
 from skysail.batch.claim_writing import ClaimWriting
 from skysail.batch.effects import BindBatch, Effects, Eviction
 from skysail.batch.engine import Cycle
@@ -22,6 +33,10 @@ from skysail.batch.writing import StatusWriting
 from skysail.client.api_client import ApiClient
 
 _log = logging.getLogger(__name__)
+_NOBODYS_FAULT = (
+    Unreachable, TooManyRequests, InternalError, ServiceUnavailable, ServerTimeout, RequestTimeout,
+)  # fmt: skip
+"""What a binding can fail of that says nothing about the node."""
 
 
 class Carrying:
@@ -95,19 +110,19 @@ class Carrying:
                     await self._turn.acquire()
                     if not self._is_wanted(batch.job, task):
                         self._turn.release()
-                        self._lost(task, "its gang fell below its minimum")
+                        self._lost(task, "its gang fell below its minimum", blames_node=False)
                         continue
                     group.create_task(self._bind(task))
         except TimeoutError:
             _log.warning("bindings took too long", extra={"job": batch.job.key})
             for task in batch.tasks:
                 if self._world.cache.is_assumed(task.uid):
-                    self._lost(task, "timed out")
+                    self._lost(task, "timed out", blames_node=False)
         if batch.kept is not None:
             await self._claims.erase(batch.kept)
 
-    def _lost(self, task: Task, why: str) -> None:
-        self._submit(lambda: self._world.bind_failed(task, why))
+    def _lost(self, task: Task, why: str, *, blames_node: bool = True) -> None:
+        self._submit(lambda: self._world.bind_failed(task, why, blames_node=blames_node))
 
     def _is_wanted(self, job: Job, task: Task) -> bool:
         """Whether binding it still makes sense: its job has its minimum with all that is bound or on its way."""
@@ -126,18 +141,16 @@ class Carrying:
                 self._failed(task, refusal)
                 return
             await self._client.bind(task.pod.namespace, task.pod.name, task.uid, task.node)
-        except NotFound as error:
-            self._failed(task, str(error))
         except (ApiError, Unreachable) as error:
-            self._failed(task, str(error))
+            self._failed(task, str(error), blames_node=not isinstance(error, _NOBODYS_FAULT))
         else:
             self._world.cache.finish_binding(task.uid, self._now())
         finally:
             self._turn.release()
 
-    def _failed(self, task: Task, why: str) -> None:
+    def _failed(self, task: Task, why: str, *, blames_node: bool = True) -> None:
         _log.info("pod not bound", extra={"pod": task.key, "node": task.node, "error": why})
-        self._lost(task, why)
+        self._lost(task, why, blames_node=blames_node)
         self._changed()
 
     # -- evicting --------------------------------------------------------------------------------------------------

@@ -60,11 +60,8 @@ def _copy_rest(world: World, copy: World) -> None:
     copy.claims = dict(world.claims)
     copy.claims_made = world.claims_made
     copy.heads = {name: list(heads) for name, heads in world.heads.items()}
-    copy.evicting, copy.shares = set(world.evicting), world.shares
-    for key, node in list(world.distrust):
-        account = copy.cache.node_info(node)
-        if account is not None and world.is_distrusted(world.jobs[key], node):
-            copy.distrust[key, node] = account.generation
+    copy.evicting, copy.shares, copy.borrowers = set(world.evicting), world.shares, world.borrowers
+    copy.distrust = dict(world.distrust)
     for key in world.jobs:
         if key in world.sleepers.awake:
             continue

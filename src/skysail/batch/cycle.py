@@ -54,16 +54,23 @@ def _validate_jobs(session: Session) -> Steps:
 
 
 def _tell_larger_shares(session: Session) -> None:
-    """Wake those who looked in vain for victims, in queues that may claim more than then."""
+    """Wake those who looked in vain for victims: in queues that may claim more than then, or when one borrows anew."""
     world = session.world
     if not any(world.sleepers.is_awaited(told(Event.SHARES_MOVED, name)) for name in world.tree):
-        world.shares = {}
+        world.shares, world.borrowers = {}, frozenset()
         return
     before, now = world.shares, session.entitlements.shares
+    borrowers = frozenset(
+        (name, key)
+        for name, shares in now.items()
+        for key, share in shares.items()
+        if world.ledger.used(name, key) > share
+    )
+    anew = bool(before) and not borrowers <= world.borrowers
     for name, shares in now.items():
-        if any(amount > before.get(name, {}).get(key, amount) for key, amount in shares.items()):
+        if anew or any(amount > before.get(name, {}).get(key, amount) for key, amount in shares.items()):
             world.sleepers.tell(told(Event.SHARES_MOVED, name))
-    world.shares = now
+    world.shares, world.borrowers = now, borrowers
 
 
 def close_session(session: Session) -> None:

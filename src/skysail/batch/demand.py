@@ -46,7 +46,7 @@ def scale_up_demand(world: World) -> list[Demand]:
     for job in sorted(waiting, key=lambda job: (job.first_seen, job.created, job.uid)):
         request = minimum_request(job)
         vector = ResourceVector.of(request, DEFAULT_FLAVOR).over_all_flavors()
-        if ledger.charge(world.path_of(job.queue), vector) is None:
+        if ledger.charge(world.path_of_job(job), vector) is None:
             found.append(Demand(job.name, job.queue, max(1, job.min_member), request))
     return found
 

@@ -1,19 +1,20 @@
 """From what the informers saw to the world: pods, nodes, and whatever objects say about queues, groups and slots.
 
 Queues of all APIs are read together whenever one of them changed (they refer to each other); groups and Quotas one by
-one. Kinds that the cluster does not serve are not watched. What handlers say waits while a cycle has something open, so
-a cycle never sees a world half changed.
+one. Kinds are watched while the cluster serves them (`following`). What handlers say waits while a cycle has something
+open, so a cycle never sees a world half changed.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from skysail.api.cluster import Namespace
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError, NotFound
 from skysail.api.kinds import (
     CSI_NODES,
     CSI_STORAGE_CAPACITIES,
+    NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -23,6 +24,7 @@ from skysail.api.kinds import (
 )
 from skysail.api.node import Node
 from skysail.api.raw import Raw
+from skysail.batch.following import Following
 from skysail.batch.foreign.pods import MembershipReader
 from skysail.batch.foreign.registry import GROUP_KINDS, QUEUE_KINDS, RawKind, read_group, read_queues
 from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup, Quota
@@ -31,6 +33,7 @@ from skysail.batch.model.outcome import Event
 from skysail.batch.model.slot import Slot
 from skysail.batch.world import World
 from skysail.client.api_client import ApiClient
+from skysail.controller.customresources.installing import DEFINITIONS
 from skysail.informer.factory import InformerFactory
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
@@ -63,7 +66,7 @@ class Feeding:
         changed: Callable[[], None],
         submit: Callable[[Callable[[], None]], None] = lambda change: change(),
     ) -> None:
-        self._client, self._informers, self._world = client, informers, world
+        self._informers, self._world = informers, world
         self._membership, self._changed, self._submit = membership, changed, submit
         self._listeners: list[tuple[SharedInformer[Any], Listener[Any]]] = []
         self.queue_informers: dict[str, SharedInformer[Any]] = {}
@@ -74,20 +77,31 @@ class Feeding:
         """The object behind each group, by key, with its kind: where statuses are written."""
         self.quotas: dict[str, Quota] = {}
         self._others: dict[str, ObjectLister] = {}
+        self._following = Following(client)
+        self._group_kinds: dict[str, SharedInformer[Any]] = {}
+        self._quota_informer: SharedInformer[Any] | None = None
 
     async def start(self) -> None:
         """Watch everything, and wait until the world was told of all there is: queues and groups before pods."""
         self._priorities = self._informers.informer(PRIORITIES)
+        names = Handlers(add=self._namespace, update=self._namespace_changed, delete=self._no_namespace)
+        self._listen(self._informers.informer(NAMESPACES), names)
         for kinds in _QUEUE_TABLE:
-            await self._watch_first(kinds, self._queue_handlers())
+            await self._following.follow(kinds, self._follow_queues, self._leave_queues)
         await self._wait_told()
         self._read_queues()
-        for kinds in GROUP_KINDS:
-            await self._watch_first(kinds, None)
-        await self._watch_first(
-            (POD_GROUPS,), Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
-        )
-        await self._watch_first((QUOTAS,), Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota))
+        for kinds in _GROUP_TABLE:
+            await self._following.follow(kinds, self._follow_groups, self._leave_groups)
+        await self._following.follow((QUOTAS,), self._follow_quotas, self._leave_quotas)
+        if await self._following.may_watch_definitions():
+            self._listen(
+                self._informers.informer(DEFINITIONS),
+                Handlers(
+                    add=self._following.defined,
+                    update=lambda old, new: self._following.defined(new),
+                    delete=self._following.undefined,
+                ),
+            )
         self._listen(self._informers.nodes(), Handlers(add=self._node, update=self._node_changed, delete=self._no_node))
         await self._wait_told()
         self._listen(
@@ -119,16 +133,56 @@ class Feeding:
 
     # -- watching --------------------------------------------------------------------------------------------------
 
-    async def _watch_first(self, kinds: tuple[Kind[Any], ...], handlers: Handlers[Any] | None) -> None:
-        """Watch the first of these kinds (versions of one) that is served."""
-        for kind in kinds:
-            if await self._is_served(kind):
-                informer = self._informers.informer(kind)
-                self._listen(informer, handlers or self._foreign_group_handlers(kind))
-                if handlers is not None and kind.plural in _QUEUE_PLURALS:
-                    self.queue_informers[kind.resource] = informer
-                    self.queue_kinds[kind.resource] = kind
-                return
+    def _follow_namespaces(self, kind: Kind[Any]) -> None:
+        handlers = Handlers(add=self._namespace, update=self._namespace_changed, delete=self._no_namespace)
+        self._listen(self._informers.informer(kind), handlers)
+
+    @staticmethod
+    def _leave_nothing(kind: Kind[Any]) -> None:
+        """Kinds that every server has are never left."""
+
+    def _follow_queues(self, kind: Kind[Any]) -> None:
+        informer = self._informers.informer(kind)
+        self.queue_informers[kind.resource] = informer
+        self.queue_kinds[kind.resource] = kind
+        self._listen(informer, self._queue_handlers())
+
+    def _leave_queues(self, kind: Kind[Any]) -> None:
+        self._leave(self.queue_informers.pop(kind.resource))
+        del self.queue_kinds[kind.resource]
+        self._read_queues()
+
+    def _follow_groups(self, kind: Kind[Any]) -> None:
+        handlers: Handlers[Any]
+        if kind is POD_GROUPS:
+            handlers = Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
+        else:
+            handlers = self._foreign_group_handlers(kind)
+        self._listen(self._informers.informer(kind), handlers)
+        self._group_kinds[kind.resource] = self._listeners[-1][0]
+
+    def _leave_groups(self, kind: Kind[Any]) -> None:
+        self._leave(self._group_kinds.pop(kind.resource))
+        for key in [key for key, (of, _) in self.groups.items() if of is kind]:
+            self._forget_group(kind, key)
+
+    def _follow_quotas(self, kind: Kind[Any]) -> None:
+        handlers = Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota)
+        self._listen(self._informers.informer(kind), handlers)
+        self._quota_informer = self._listeners[-1][0]
+
+    def _leave_quotas(self, kind: Kind[Any]) -> None:
+        if self._quota_informer is not None:
+            self._leave(self._quota_informer)
+        for quota in list(self.quotas.values()):
+            self._no_quota(quota)
+
+    def _leave(self, informer: SharedInformer[Any]) -> None:
+        """Listen to an informer no longer."""
+        for each in [each for each in self._listeners if each[0] is informer]:
+            self._listeners.remove(each)
+            informer.remove_handler(each[1])
+            self._informers.release(informer)
 
     def _listen(self, informer: SharedInformer[Any], handlers: Handlers[Any]) -> None:
         submitted = _submitted(handlers, self._submit)
@@ -138,15 +192,18 @@ class Feeding:
         for _, listener in self._listeners:
             await listener.wait_synced()
 
-    async def _is_served(self, kind: Kind[Any]) -> bool:
-        try:
-            await self._client.list(kind, limit=1)
-        except NotFound:
-            return False
-        except ApiError as error:
-            _log.info("kind could not be listed", extra={"kind": kind.resource, "error": str(error)})
-            return False
-        return True
+    # -- namespaces ------------------------------------------------------------------------------------------------
+
+    def _namespace(self, namespace: Namespace) -> None:
+        self._world.set_namespace(namespace.name, namespace.metadata.labels)
+        self._changed()
+
+    def _namespace_changed(self, old: Namespace, new: Namespace) -> None:
+        if old.metadata.labels != new.metadata.labels:
+            self._namespace(new)
+
+    def _no_namespace(self, namespace: Namespace) -> None:
+        self._world.remove_namespace(namespace.name)
 
     # -- queues ----------------------------------------------------------------------------------------------------
 
@@ -309,5 +366,5 @@ _VOLUME_KINDS: Final = frozenset(
     for kind in (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, CSI_NODES, CSI_STORAGE_CAPACITIES)
 )
 _OWN: Final = frozenset({QUEUES.resource, JOB_QUEUES.resource})
+_GROUP_TABLE: Final[tuple[tuple[Kind[Any], ...], ...]] = (*GROUP_KINDS, (POD_GROUPS,))
 _QUEUE_TABLE: Final[tuple[tuple[Kind[Any], ...], ...]] = ((QUEUES,), (JOB_QUEUES,), *QUEUE_KINDS)
-_QUEUE_PLURALS: Final = frozenset(kind.plural for kinds in _QUEUE_TABLE for kind in kinds)

@@ -15,6 +15,9 @@ SUB_GROUP: Final = "scheduling.skysail.io/sub-group"
 QUEUE: Final = "scheduling.skysail.io/queue"
 JOB_QUEUE: Final = "scheduling.skysail.io/job-queue"
 PREEMPTIBLE: Final = "scheduling.skysail.io/preemptible"
+USER: Final = "scheduling.skysail.io/user"
+USER_GROUPS: Final = "scheduling.skysail.io/user-groups"
+"""Comma-separated."""
 
 
 def read_membership(pod: Pod) -> Membership:
@@ -30,6 +33,8 @@ def read_membership(pod: Pod) -> Membership:
         queue=_said(pod, QUEUE),
         job_queue=_said(pod, JOB_QUEUE),
         preemptible=preemptible == "true" if preemptible else None,
+        user=_said(pod, USER),
+        user_groups=tuple(name.strip() for name in _said(pod, USER_GROUPS).split(",") if name.strip()),
     )
     return ALONE if found == ALONE else found
 

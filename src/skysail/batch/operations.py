@@ -105,12 +105,12 @@ class Allocate(Operation):
         vector = world.vector_of(tasks[0].request, world.flavors.of(self.node))
         total = vector if len(tasks) == 1 else vector * len(tasks)
         refusal = world.ledger.charge(
-            world.path_of(self.job.queue), total, self.column, releasing_counts=self.column is Column.HELD
+            world.path_of_job(self.job), total, self.column, releasing_counts=self.column is Column.HELD
         )
         if refusal is None:
             refusal = _reserve(scope, tasks, self.node)
             if refusal is not None:
-                world.ledger.release(world.path_of(self.job.queue), total, self.column)
+                world.ledger.release(world.path_of_job(self.job), total, self.column)
         if refusal is not None:
             return refusal
         self.before = scope.nodes.add(self.node, [task.info for task in tasks])
@@ -129,7 +129,7 @@ class Allocate(Operation):
         world.count_wanted(self.job, tasks[0].request, len(tasks))
         vector = tasks[0].charged
         assert vector is not None
-        world.ledger.release(world.path_of(self.job.queue), vector * len(tasks), self.column)
+        world.ledger.release(world.path_of_job(self.job), vector * len(tasks), self.column)
         for task in tasks:
             task.state, task.node, task.charged = TaskState.PENDING, "", None
         if self.before is not None:
@@ -191,7 +191,7 @@ class Evict(Operation):
         for task in self.tasks:
             by_node.setdefault(task.node, []).append(task)
             if task.charged is not None:
-                world.ledger.move(world.path_of(self.job.queue), task.charged, Column.HELD, Column.RELEASING)
+                world.ledger.move(world.path_of_job(self.job), task.charged, Column.HELD, Column.RELEASING)
             task.state = TaskState.RELEASING
         for node, tasks in by_node.items():
             before = scope.nodes.remove(node, [task.info for task in tasks])
@@ -210,7 +210,7 @@ class Evict(Operation):
         for task, state in zip(self.tasks, self.states, strict=True):
             task.state = state
             if task.charged is not None:
-                world.ledger.move(world.path_of(self.job.queue), task.charged, Column.RELEASING, Column.HELD)
+                world.ledger.move(world.path_of_job(self.job), task.charged, Column.RELEASING, Column.HELD)
             scope.registrar.fire("allocate", self.job, (task,), task.node)
 
     def commit(self, scope: Scope, claim: Claim | None) -> None:

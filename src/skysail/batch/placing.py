@@ -147,7 +147,7 @@ class Placer:
             return None
         session = self.session
         vector = session.world.vector_of(task.request, flavors[0] or DEFAULT_FLAVOR)
-        path = session.queue_of(self.job).path
+        path = session.world.path_of_job(self.job)
         room, refusal = session.world.ledger.room(path, vector, releasing_counts=not self.claiming)
         return refusal if room == 0 else None
 
@@ -163,7 +163,8 @@ class Placer:
         session, task = self.session, tasks[0]
         queue = session.queue_of(self.job)
         vector = session.world.vector_of(task.request, flavor)
-        room, refusal = session.world.ledger.room(queue.path, vector, releasing_counts=not self.claiming)
+        path = session.world.path_of_job(self.job)
+        room, refusal = session.world.ledger.room(path, vector, releasing_counts=not self.claiming)
         allowed = want if room is None else min(want, room)
         if not allowed:
             self.shortage = Shortage(task, want, 0, refusal)

@@ -39,6 +39,17 @@ class QueueBook(TaskBook):
             self.job_queues = dict(lines)
             self._requeue()
 
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace came or changed: queues that choose by labels may take its jobs, or no longer."""
+        if self.namespaces.get(name) != labels:
+            self.namespaces[name] = labels
+            if any(queue.spec.namespaces is not None for queue in self.tree.values()):
+                self.tell(Event.QUEUE_CHANGED)
+
+    def remove_namespace(self, name: str) -> None:
+        """A namespace is gone."""
+        self.namespaces.pop(name, None)
+
     def set_job_queue(self, spec: JobQueueSpec) -> None:
         """A line came or changed."""
         self.job_queues[f"{spec.namespace}/{spec.name}"] = spec
@@ -59,6 +70,7 @@ class QueueBook(TaskBook):
         specs = dict(self.queue_specs)
         specs.setdefault(DEFAULT_QUEUE, QueueSpec(DEFAULT_QUEUE))
         before = self.tree
+        self._user_paths.clear()
         self.tree = QueueTree(specs.values())
         self._recharge()
         heads, self.heads = self.heads, {}
@@ -144,6 +156,8 @@ class QueueBook(TaskBook):
             for task in job.in_state(TaskState.PENDING):
                 self._count_wanted(task, 1)
         job.line = line
+        said = (task.membership for task in job.tasks.values())
+        job.user = next(((each.user, each.user_groups) for each in said if each.user or each.user_groups), job.user)
 
     def _requeue_job(self, job: Job) -> None:
         held = [task for task in job.tasks.values() if task.charged is not None]
@@ -189,7 +203,7 @@ class QueueBook(TaskBook):
             column = COLUMNS.get(task.state)
             if column is not None and task.slot is None:
                 vector = self.vector_of(task.request, self.flavors.of(task.node))
-                ledger.force(self.path_of(task.job.queue), vector, column)
+                ledger.force(self.path_of_job(task.job), vector, column)
         for slot in self.slots.values():
             if slot.node:
                 vector = self.vector_of(slot.spec.resources, self.flavors.of(slot.node))

@@ -67,11 +67,11 @@ def quota_outcome(queue: Queue, refusal: Refusal, tasks: int = 1) -> Outcome:
 
 def never(session: Session, job: Job) -> Outcome | None:
     """Whether the job's minimum exceeds what its queue or one above may ever hold."""
-    queue = session.queue_of(job)
-    if not any(each.spec.figures for each in queue.path):
+    queue, path = session.queue_of(job), session.world.path_of_job(job)
+    if not any(each.spec.figures for each in path):
         return None
     need = minimum_request(job)
-    for each in queue.path:
+    for each in path:
         for (flavor, resource), figures in each.spec.figures.items():
             ask, limit = need.get(resource, 0), figures.capability
             if flavor == ANY and limit is not None and ask > limit:

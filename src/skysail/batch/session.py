@@ -225,6 +225,8 @@ class Session(Registrar):
         if outcome is not None:
             if until is None:
                 until = self.world.sleepers.moment_of(job.key)
+            trusted = self.world.next_trusted(job) if self.world.distrust else None
+            until = trusted if until is None else until if trusted is None else min(until, trusted)
             self.world.sleepers.sleep(job.key, outcome.next_events or (told(Event.GROUP_CHANGED, job.key),), until)
             self.note(
                 "wait", job.key, outcome.code.value, *(f"{key}={value}" for key, value in outcome.numbers.items())

@@ -4,6 +4,7 @@ from typing import Final
 
 from skysail.batch.accounts import COLUMNS
 from skysail.batch.model.claim import Claim
+from skysail.batch.model.distrust import Distrust, version_of
 from skysail.batch.model.job import ENDED, Job, Task, TaskState
 from skysail.batch.model.outcome import Event
 from skysail.batch.slot_book import SlotBook
@@ -75,8 +76,14 @@ class TaskBook(SlotBook):
             account.requested.get(name, 0) <= offered.get(name, 0) for name in task.info.requests
         )
 
-    def bind_failed(self, task: Task, why: str = "") -> None:
-        """A binding was refused: the task waits again, and its job stays away from the node until that changes."""
+    def bind_failed(self, task: Task, why: str = "", *, blames_node: bool = True) -> None:
+        """A binding was refused, or did not come about: the task waits again.
+
+        Args:
+            task: Which.
+            why: In words.
+            blames_node: Whether its job shall stay away from the node for now.
+        """
         if task.uid not in self.tasks or task.state is not TaskState.BINDING:
             return
         node = task.node
@@ -84,10 +91,9 @@ class TaskBook(SlotBook):
         self._unreserve(task)
         self._leave_slot(task)
         self.move(task, TaskState.PENDING, "")
-        account = self.cache.node_info(node)
-        if account is not None:
-            self.distrust[task.job.key, node] = account.generation
         job = task.job
+        if blames_node:
+            self._distrust(job, node)
         job.bind_failures += 1
         if job.bind_failures > BINDS_WITHOUT_REST:
             rest = min(LONGEST_REST_SECONDS, 2.0 ** (job.bind_failures - BINDS_WITHOUT_REST))
@@ -114,16 +120,31 @@ class TaskBook(SlotBook):
         """When the next task may be asked to leave again."""
         return min((until for until in self.protected.values() if until > self.now), default=None)
 
+    def _distrust(self, job: Job, node: str) -> None:
+        account = self.cache.node_info(node)
+        if account is None:
+            return
+        version, known = version_of(account, job.tasks), self.distrust.get((job.key, node))
+        times = 1
+        if known is not None and known.version == version:
+            times = known.times + (known.ends is not None and known.ends <= self.now)
+        self.distrust[job.key, node] = Distrust(version, self.now, times)
+
     def is_distrusted(self, job: Job, node: str) -> bool:
-        """Whether a bind of this job failed on this very version of the node."""
-        generation = self.distrust.get((job.key, node))
-        if generation is None:
+        """Whether a bind of this job failed on this very version of the node, and it is not to be tried once more."""
+        known = self.distrust.get((job.key, node))
+        if known is None:
             return False
         account = self.cache.node_info(node)
-        if account is not None and account.generation == generation:
-            return True
+        if account is not None and version_of(account, job.tasks) == known.version:
+            return known.ends is None or known.ends > self.now
         del self.distrust[job.key, node]
         return False
+
+    def next_trusted(self, job: Job) -> float | None:
+        """When the job may try one of the nodes again that refused it."""
+        ends = [known.ends for (key, _), known in self.distrust.items() if key == job.key and known.ends is not None]
+        return min((end for end in ends if end > self.now), default=None)
 
     def new_claim_id(self) -> str:
         """A name no claim of this process had."""

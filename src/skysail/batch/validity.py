@@ -1,8 +1,14 @@
 """Why a job cannot be looked at: faults of the job itself, before any room is sought."""
 
+from typing import Final
+
 from skysail.batch.model.job import ENDED, Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.model.queue import Queue
 from skysail.batch.world import World
+
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""The label that every namespace bears."""
 
 
 def structural_fault(world: World, job: Job) -> Outcome | None:
@@ -43,10 +49,25 @@ def _queue_fault(world: World, job: Job) -> Outcome | None:
     closed = next((each for each in queue.path if each.spec.state != "Open"), None)
     if closed is not None:
         return _closed(closed.name, closed.spec.state)
+    outside = next((each for each in queue.path if not _takes_namespace(world, each, job)), None)
+    if outside is not None:
+        return Outcome(
+            OutcomeCode.QUEUE_CLOSED,
+            f"queue {outside.name} takes no jobs of namespace {job.namespace}",
+            {"queue": outside.name, "namespace": job.namespace},
+            next_events=(told(Event.QUEUE_CHANGED), told(Event.QUEUE_CHANGED, outside.name)),
+        )
     line = world.job_queues.get(job.line)
     if line is not None and line.stopped:
         return _closed(job.line, "Closed")
     return None
+
+
+def _takes_namespace(world: World, queue: Queue, job: Job) -> bool:
+    if queue.spec.namespaces is None:
+        return True
+    name = job.namespace
+    return queue.spec.namespaces.matches({NAMESPACE_NAME: name, **world.namespaces.get(name, {})})
 
 
 def _closed(name: str, state: str) -> Outcome:

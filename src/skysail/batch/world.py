@@ -151,7 +151,7 @@ class World(QueueBook):
         job.tasks[task.uid] = self.tasks[task.uid] = task
         if share_of(pod) is not None:
             self.sharers.add(task.uid)
-        if not job.queue or membership.queue or membership.job_queue:
+        if not job.queue or membership.queue or membership.job_queue or membership.user:
             self._requeue_job(job)
         return task
 

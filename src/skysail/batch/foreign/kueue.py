@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from skysail.api.labels import NOTHING, Selector
 from skysail.api.meta import ApiObject, LabelSelector, Struct
 from skysail.api.raw import Raw
 from skysail.batch.foreign.decoding import Amount, T, decode
@@ -238,8 +239,17 @@ def _cluster_queue(queue: ClusterQueue, quotas: _Quotas, weight: int) -> specs.Q
             priority_threshold=borrow.max_priority_threshold if borrow.policy == "LowerPriority" else None,
         ),
         state=STATES.get(spec.stop_policy, "Open"),
+        namespaces=_namespaces(spec),
         created=created(queue),
     )
+
+
+def _namespaces(spec: ClusterQueueSpec) -> Selector | None:
+    """Whose namespaces it takes: an absent selector takes none, an empty one takes all."""
+    try:
+        return Selector.from_label_selector(spec.namespace_selector)
+    except ValueError:
+        return NOTHING
 
 
 def _within(text: str) -> specs.WithinQueue:

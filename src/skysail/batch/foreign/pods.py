@@ -6,7 +6,7 @@ needs no object.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -51,6 +51,11 @@ def said(pod: Pod, *words: str) -> str:
     return ""
 
 
+class _UserInfo(msgspec.Struct, frozen=True):
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class MembershipReader:
     """Reads a pod's group, role and queue, whoever's words they are.
@@ -80,7 +85,11 @@ class MembershipReader:
             queue=own.queue or said(pod, *QUEUE_WORDS),
             job_queue=own.job_queue or said(pod, *LINE_WORDS),
             preemptible=own.preemptible if own.preemptible is not None else _preemptible(pod),
+            user=own.user,
+            user_groups=own.user_groups,
         )
+        if not found.user:
+            found = _with_user(pod, found)
         if implicit:
             found = _gang(pod, found)
         if not found.queue and not found.job_queue and pod.namespace in self.namespaces:
@@ -104,15 +113,10 @@ def _preemptible(pod: Pod) -> bool | None:
 def _gang(pod: Pod, found: Membership) -> Membership:
     """Koordinator's gang, all of it by annotation."""
     policy = said(pod, f"{GANG}match-policy")
-    return Membership(
-        group=found.group,
-        role=found.role,
-        sub_group=found.sub_group,
-        queue=found.queue,
-        job_queue=found.job_queue,
+    return replace(
+        found,
         implicit=True,
         min_member=_number(said(pod, f"{GANG}min-available"), 1),
-        preemptible=found.preemptible,
         bundle=_bundle(said(pod, f"{GANG}groups"), found.group),
         match_policy=next((each for each in MATCH_POLICIES if each == policy), "once-satisfied"),
     )
@@ -133,14 +137,17 @@ def _number(text: str, default: int) -> int:
 
 
 def _with_queue(found: Membership, queue: str) -> Membership:
-    return Membership(
-        group=found.group,
-        role=found.role,
-        sub_group=found.sub_group,
-        queue=queue,
-        implicit=found.implicit,
-        min_member=found.min_member,
-        preemptible=found.preemptible,
-        bundle=found.bundle,
-        match_policy=found.match_policy,
-    )
+    return replace(found, queue=queue)
+
+
+def _with_user(pod: Pod, found: Membership) -> Membership:
+    """YuniKorn's words for who submitted a pod: an annotation with the user and groups as JSON, or a label."""
+    text = pod.metadata.annotations.get("yunikorn.apache.org/user.info", "")
+    if text:
+        try:
+            info = msgspec.json.decode(text, type=_UserInfo)
+        except msgspec.MsgspecError:
+            info = _UserInfo()
+        return replace(found, user=info.user, user_groups=info.groups)
+    name = pod.metadata.labels.get("yunikorn.apache.org/username", "")
+    return replace(found, user=name) if name else found

@@ -16,7 +16,7 @@ from skysail.api.quantity import parse_quantity
 from skysail.batch.kinds.job_queue import JobQueue
 from skysail.batch.kinds.parts import TopologyWish
 from skysail.batch.kinds.pod_group import PodGroup, SubGroup
-from skysail.batch.kinds.queue import PreemptionRules, Queue, QueueFlavor, QueueSpec
+from skysail.batch.kinds.queue import PreemptionRules, Queue, QueueFlavor, QueueLimit, QueueSpec
 from skysail.batch.kinds.quota import Quota
 from skysail.batch.model import specs
 from skysail.batch.model.claim import Claim
@@ -177,8 +177,17 @@ def read_queue(queue: Queue, notes: Notes) -> specs.QueueSpec:
         usage_weight=spec.fair_sharing.usage_weight,
         state=STATES[spec.stop_policy],
         max_jobs=spec.max_jobs,
+        namespaces=notes.selector(spec.namespace_selector, "namespaceSelector"),
+        limits=tuple(_user_limit(limit, f"limits[{place}]", notes) for place, limit in enumerate(spec.limits)),
         created=created(queue),
     )
+
+
+def _user_limit(limit: QueueLimit, path: str, notes: Notes) -> specs.UserLimit:
+    if bool(limit.user) == bool(limit.group):
+        notes.say(f"{path}: names a user or a group, one of the two")
+    amounts = notes.amounts(limit.resource, f"{path}.resource")
+    return specs.UserLimit(limit.user, "" if limit.user else limit.group, amounts, limit.max_jobs)
 
 
 def _preemption(rules: PreemptionRules) -> specs.Preemption:

@@ -131,6 +131,7 @@ class Job:
         tasks: By uid, in the order they came.
         queue: The name of its queue, as resolved; may name a queue that is not there.
         line: `namespace/name` of its JobQueue, or empty.
+        user: Who submitted it, as its first pod that says so says; with the groups of that user.
         claim: What it was promised.
         outcome: Why it waits; None when it does not.
         first_seen: Seconds at which it first wanted to run.
@@ -145,7 +146,7 @@ class Job:
 
     __slots__ = (
         "admitted", "attempts", "bind_failures", "claim", "first_seen", "is_lone", "key", "line", "outcome",
-        "passed_over", "queue", "retry_at", "spec", "tasks", "uid", "was_ready",
+        "passed_over", "queue", "retry_at", "spec", "tasks", "uid", "user", "was_ready",
     )  # fmt: skip
 
     def __init__(self, key: str, spec: PodGroupSpec | None, *, is_lone: bool = False, now: float = 0.0) -> None:
@@ -153,6 +154,7 @@ class Job:
         self.uid = spec.uid if spec is not None else ""
         self.tasks: dict[str, Task] = {}
         self.queue = self.line = ""
+        self.user: tuple[str, tuple[str, ...]] = ("", ())
         self.claim: Claim | None = None
         self.outcome: Outcome | None = None
         self.first_seen = now
@@ -166,6 +168,11 @@ class Job:
     def name(self) -> str:
         """`namespace/name` as people know it."""
         return self.spec.key if self.spec is not None else self.key
+
+    @property
+    def namespace(self) -> str:
+        """Where it lives."""
+        return self.key.removeprefix("pod:").partition("/")[0]
 
     @property
     def priority(self) -> int:

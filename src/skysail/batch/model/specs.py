@@ -52,6 +52,23 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
+class UserLimit:
+    """What a user, or a group of users together, may use of a queue.
+
+    Attributes:
+        user: Whose; `*` is everybody for whom the queue names no limit of their own, each by themselves.
+        group: Whose, together; `*` is all users of no group the queue names.
+        amounts: The most, by resource, over all flavors; what is not named is not limited.
+        max_jobs: How many of their jobs may run; None is any number.
+    """
+
+    user: str = ""
+    group: str = ""
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    max_jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSpec:
     """A queue, cluster-wide.
 
@@ -76,6 +93,8 @@ class QueueSpec:
         usage_weight: How much past use counts, in thousandths.
         state: Open, Closed or Closing.
         max_jobs: How many jobs may run; None is any number.
+        namespaces: Labels of the namespaces whose jobs it takes; None is any namespace.
+        limits: For users and groups of users.
         created: Seconds since 1970, for ties.
     """
 
@@ -99,6 +118,8 @@ class QueueSpec:
     usage_weight: int = 0
     state: QueueState = "Open"
     max_jobs: int | None = None
+    namespaces: Selector | None = None
+    limits: tuple[UserLimit, ...] = ()
     created: float = 0.0
 
 
@@ -291,6 +312,8 @@ class Membership:
         preemptible: What it says of itself; None says nothing.
         bundle: With `implicit`: the keys of all groups of its bundle.
         match_policy: With `implicit`.
+        user: Who submitted it, for queues that limit users.
+        user_groups: The groups that user is in.
     """
 
     group: str = ""
@@ -303,6 +326,8 @@ class Membership:
     preemptible: bool | None = None
     bundle: frozenset[str] = frozenset()
     match_policy: MatchPolicy = "waiting-and-running"
+    user: str = ""
+    user_groups: tuple[str, ...] = ()
 
 
 ALONE: Final = Membership()
