@@ -105,6 +105,45 @@ def test_c08_a_refused_bind_is_tried_on_that_node_again_only_when_the_node_chang
     assert lab.count("job") == 1
 
 
+def test_c08_a_refused_bind_is_tried_once_more_on_a_node_that_does_not_change():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.pod("job", gpus=8)
+    tries = []
+    for second in range(400):
+        for batch in run_once(lab.world, lab.configuration).effects.binds:
+            tries.append(second)
+            for task in batch.tasks:
+                lab.world.bind_failed(task, "refused")
+        lab.world.now += 1
+    assert tries == [0, 60]
+    lab.nodes(1, gpus=8, labels={"changed": "yes"})
+    lab.cycle()
+    assert lab.count("job") == 1
+
+
+def test_c08_a_gang_refused_by_every_node_once_runs_in_the_end():
+    lab = Lab()
+    lab.nodes(4, gpus=8)
+    lab.gang("gang", 4, gpus=8)
+    for batch in run_once(lab.world, lab.configuration).effects.binds:
+        for task in batch.tasks:
+            lab.world.bind_failed(task, "refused")
+    lab.cycle(70)
+    assert lab.count("gang") == 4
+
+
+def test_c08_a_failing_server_is_no_fault_of_the_node():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.pod("job", gpus=8)
+    for batch in run_once(lab.world, lab.configuration).effects.binds:
+        for task in batch.tasks:
+            lab.world.bind_failed(task, "no answer", blames_node=False)
+    lab.cycle()
+    assert lab.count("job") == 1
+
+
 def test_c08_room_of_a_leaving_pod_is_free_only_when_it_is_gone():
     lab = Lab()
     lab.leaves_at_once = False

@@ -82,3 +82,34 @@ def test_a_gang_that_lost_a_member_is_made_whole_before_others_begin():
     lab.pod("gang-4", "gang", gpus=1)
     lab.cycle()
     assert (lab.count("gang"), lab.count("stranger")) == (4, 0)
+
+
+def test_who_runs_where_the_owner_cannot_is_not_asked_in_the_place_of_who_can_help():
+    lab = Lab()
+    lab.nodes(2, gpus=8)
+    lab.queue("fed", figures=figures(deserved=4))
+    lab.queue("under", figures=figures(deserved=12))
+    lab.gang("fed", 4, queue="fed", gpus=2)
+    lab.cycle()
+    there = {"kubernetes.io/hostname": lab.node_of("fed-0")}
+    lab.gang("elsewhere", 1, queue="fed", gpus=8)
+    lab.cycle()
+    lab.gang("owner", 4, queue="under", gpus=1, node_selector=there)
+    lab.cycle(3)
+    assert (lab.count("owner"), lab.count("elsewhere"), lab.count("fed")) == (4, 1, 0)
+
+
+def test_who_looked_in_vain_looks_again_once_another_queue_borrows():
+    lab = Lab()
+    lab.nodes(2, gpus=8)
+    lab.queue("fed", figures=figures(deserved=4))
+    lab.queue("under", figures=figures(deserved=12))
+    lab.gang("fed", 4, queue="fed", gpus=2)
+    lab.cycle()
+    there = {"kubernetes.io/hostname": lab.node_of("fed-0")}
+    lab.gang("owner", 4, queue="under", gpus=1, node_selector=there)
+    lab.cycle(3)
+    assert lab.evicted == []
+    lab.gang("elsewhere", 1, queue="fed", gpus=8)
+    lab.cycle(4)
+    assert (lab.count("owner"), lab.count("elsewhere")) == (4, 1)

@@ -133,14 +133,6 @@ class Feeding:
 
     # -- watching --------------------------------------------------------------------------------------------------
 
-    def _follow_namespaces(self, kind: Kind[Any]) -> None:
-        handlers = Handlers(add=self._namespace, update=self._namespace_changed, delete=self._no_namespace)
-        self._listen(self._informers.informer(kind), handlers)
-
-    @staticmethod
-    def _leave_nothing(kind: Kind[Any]) -> None:
-        """Kinds that every server has are never left."""
-
     def _follow_queues(self, kind: Kind[Any]) -> None:
         informer = self._informers.informer(kind)
         self.queue_informers[kind.resource] = informer
