@@ -82,6 +82,11 @@ def test_a_scenario_file_that_is_no_json_is_named(tmp_path: Path) -> None:
     assert "scenario.json" in refused("explain", "-f", str(file))
 
 
+def test_gates_and_a_configuration_go_with_a_live_pod_only(tmp_path: Path) -> None:
+    assert "with --pod only" in refused("explain", "-f", str(tmp_path / "x.json"), "--feature-gates", "A=true")
+    assert "'A=maybe'" in refused("explain", "--pod", "default/web", "--feature-gates", "A=maybe")
+
+
 def test_help_lists_the_verbs() -> None:
     done = skysail("--help")
     assert done.returncode == 0

@@ -10,13 +10,19 @@ from skysail.cli.output import say
 
 if TYPE_CHECKING:
     from skysail.api.raw import Raw
+    from skysail.scheduler.live_extenders import LiveExtenders
 
 
 def explain(
     file: Path | None = typer.Option(None, "--file", "-f", help="Scenario file, plain or gzip'd JSON.", dir_okay=False),
     pod: str = typer.Option("", "--pod", help="A pod of a live cluster, as namespace/name; nothing is written."),
     kubeconfig: str = typer.Option("", "--kubeconfig", help="With --pod: how to reach the cluster; else as kubectl."),
-    config: Path | None = typer.Option(None, "--config", help="With --pod: the KubeSchedulerConfiguration to use."),
+    config: Path | None = typer.Option(
+        None,
+        "--config",
+        help="With --pod: the KubeSchedulerConfiguration to use; its extenders are asked, never to bind.",
+    ),
+    feature_gates: str = typer.Option("", "--feature-gates", help="With --pod: Name=true,Other=false."),
     output: str = typer.Option("json", "--output", "-o", help="Only `json`: one line a scenario."),
     check: bool = typer.Option(False, "--check", help="Compare with the recorded decisions; exit 1 on a difference."),
     only_plugins: str = typer.Option("", "--only-plugins", help="Compare and print only these plugins, as A,B."),
@@ -31,11 +37,13 @@ def explain(
         raise ConfigError(f"unknown output {output!r}; only json is known", path="--output")
     if (file is None) == (not pod):
         raise ConfigError("give either a scenario file or a pod of a live cluster", path="--file, --pod")
+    if file is not None and (config is not None or feature_gates):
+        raise ConfigError("a scenario brings its own; with --pod only", path="--config, --feature-gates")
     wanted = frozenset(name for name in only_plugins.split(",") if name) or None
-    scenarios = load_scenarios(file) if file is not None else [_live(pod, kubeconfig, config)]
+    scenarios = load_scenarios(file) if file is not None else [_live(pod, kubeconfig, config, feature_gates)]
     differing = 0
     for scenario in scenarios:
-        decision = explain_scenario(scenario, wanted)
+        decision = explain_scenario(scenario, wanted, _extenders(scenario) if file is None else None)
         if not check:
             say(msgspec.json.encode({"id": scenario["id"], "decision": decision}).decode())
         elif differences := compare(scenario.get("expected", {}), decision, wanted):
@@ -47,11 +55,28 @@ def explain(
         raise typer.Exit(1 if differing else 0)
 
 
-def _live(pod: str, kubeconfig: str, config: Path | None) -> "Raw":
+def _extenders(scenario: "Raw") -> "LiveExtenders | None":
+    """Who asks the extenders of a live scenario's configuration; None when it has none."""
+    from skysail.scheduler.scenario import configured_extenders
+
+    extenders = configured_extenders(scenario.get("config"))
+    if not extenders:
+        return None
+    from skysail.scheduler.live_extenders import LiveExtenders
+    from skysail.simulator.clock import WallClock
+
+    return LiveExtenders(extenders, [*scenario["objects"], scenario["pod"]], WallClock())
+
+
+def _live(pod: str, kubeconfig: str, config: Path | None, gates: str) -> "Raw":
     from skysail.api.errors import ConfigError
     from skysail.cli.running import run
+    from skysail.cli.scheduler import parse_feature_gates
     from skysail.scheduler.config.decode import load_yaml
+    from skysail.scheduler.framework.feature_gates import feature_gates
 
+    chosen = parse_feature_gates(gates)
+    feature_gates(chosen)
     namespace, _, name = pod.rpartition("/")
     scenario = run(lambda: _read(namespace or "default", name, kubeconfig))
     if scenario is None:
@@ -62,6 +87,7 @@ def _live(pod: str, kubeconfig: str, config: Path | None) -> "Raw":
         except OSError as error:
             raise ConfigError(f"cannot be read: {error}", file=str(config), path="--config") from error
         scenario["config"] = document
+    scenario["feature_gates"] = chosen
     return scenario
 
 

@@ -6,7 +6,7 @@ Everything runs the real scheduling code on the plain path, and nothing is writt
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -45,12 +45,25 @@ __all__ = ["compare", "explain_pod", "explain_scenario", "load_scenarios"]
 Decision = Raw
 
 
-def explain_scenario(scenario: Raw, only_plugins: frozenset[str] | None = None) -> Decision:
+class Extenders(Protocol):
+    """Whoever answers in the extenders' place, or asks them."""
+
+    requests: list[Raw]
+
+    def answer(self, call: Call) -> Reply:
+        """The answer to one call."""
+        ...
+
+
+def explain_scenario(
+    scenario: Raw, only_plugins: frozenset[str] | None = None, extenders: Extenders | None = None
+) -> Decision:
     """Decide a scenario.
 
     Args:
         scenario: With `objects` and `pod` (or `pods` of a `pod_group`), optionally `config` and `feature_gates`.
         only_plugins: Leave the entries of other plugins out of `skipped_filter_plugins` and `scores`.
+        extenders: Answers for the configured extenders; None plays the scenario's own `extender_answers`.
 
     Raises:
         ConfigError: The scenario is malformed, or no profile has the pod's scheduler name.
@@ -72,9 +85,10 @@ def explain_scenario(scenario: Raw, only_plugins: frozenset[str] | None = None) 
     if is_group:
         return explain_group(scenario, framework, world)
     chain = ExtenderChain(configured_extenders(scenario.get("config")))
-    script = ScriptedExtenders(scenario.get("extender_answers", {}), [*scenario["objects"], scenario["pod"]])
-    decision = explain_pod(framework, world, pod, Outside(chain, script.answer))
-    requests = in_recorded_order(script.requests, scored=decision.get("score_phase_run", False))
+    if extenders is None:
+        extenders = ScriptedExtenders(scenario.get("extender_answers", {}), [*scenario["objects"], scenario["pod"]])
+    decision = explain_pod(framework, world, pod, Outside(chain, extenders.answer))
+    requests = in_recorded_order(extenders.requests, scored=decision.get("score_phase_run", False))
     if requests:
         decision["extender_requests"] = requests
     return only(decision, only_plugins) if only_plugins else decision

@@ -5,8 +5,8 @@ are put together from the snapshot's history, a table is made of them, and the p
 says of each node is what the attempt found. Nothing is kept, and nothing is asked of the cluster.
 
 Differs: what plugins read from listers (volumes, claims, namespaces), and who is nominated where, are those of the
-moment of reading. Of an image that nodes report with different sizes that of the first row counts, not that of the first
-node ever seen with it. What extenders said is not asked again. Whoever shows a replay compares it with the record.
+moment of reading. Of an image that nodes report with different sizes the first row's counts, not that of the first node
+ever seen with it. What extenders said is not asked again. Whoever shows a replay compares it with the record.
 """
 
 from collections.abc import Generator, Sequence

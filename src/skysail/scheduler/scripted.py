@@ -28,39 +28,55 @@ _NODE_INFO = (
 )  # fmt: skip
 
 
-class ScriptedExtenders:
+class Requests:
+    """What is sent to extenders: bodies with whole objects, kept for whoever wants to see them.
+
+    Args:
+        objects: Manifests of the cluster's nodes and pods, and of the pod under test.
+
+    Attributes:
+        requests: Extender, verb and body, in order.
+    """
+
+    def __init__(self, objects: Iterable[Raw]) -> None:
+        self._whole = {_key(raw["kind"], raw["metadata"]): go_form(raw) for raw in objects}
+        self.requests: list[Raw] = []
+
+    def note(self, call: Call) -> Any:
+        """Note a request; its body."""
+        body: Any = with_whole_objects(call.body, self._object)
+        name = extender_name(call.callee)
+        self.requests.append({"extender": name, "verb": call.verb, "body": sorted_lists(body)})
+        return body
+
+    def _object(self, obj: Pod | Node) -> object:
+        kind = "Pod" if isinstance(obj, Pod) else "Node"
+        metadata = {"namespace": obj.namespace, "name": obj.name}
+        return self._whole.get(_key(kind, metadata), obj)
+
+
+class ScriptedExtenders(Requests):
     """Plays the extenders of one scenario.
 
     Args:
         answers: `extender_answers`: by extender, by verb.
-        objects: Manifests of the cluster's nodes and pods, and of the pod under test.
-
-    Attributes:
-        requests: What was sent: extender, verb and body, in order.
+        objects: See `Requests`.
     """
 
     def __init__(self, answers: Mapping[str, Mapping[str, Raw]], objects: Iterable[Raw]) -> None:
+        super().__init__(objects)
         self._answers = answers
-        self._whole = {_key(raw["kind"], raw["metadata"]): go_form(raw) for raw in objects}
-        self.requests: list[Raw] = []
 
     def answer(self, call: Call) -> Reply:
         """Note the request, give the scripted answer."""
-        body: Any = with_whole_objects(call.body, self._object)
-        name = extender_name(call.callee)
-        self.requests.append({"extender": name, "verb": call.verb, "body": sorted_lists(body)})
-        rule = self._answers.get(name, {}).get(call.verb, {})
+        body = self.note(call)
+        rule = self._answers.get(extender_name(call.callee), {}).get(call.verb, {})
         if "http_status" in rule:
             return Reply(rule["http_status"])
         if "text" in rule:
             return Reply(200, rule["text"].encode())
         answer = {} if rule.get("empty") else _ANSWERS[call.verb](body, rule)
         return Reply(200, msgspec.json.encode(answer))
-
-    def _object(self, obj: Pod | Node) -> object:
-        kind = "Pod" if isinstance(obj, Pod) else "Node"
-        metadata = {"namespace": obj.namespace, "name": obj.name}
-        return self._whole.get(_key(kind, metadata), obj)
 
 
 def _key(kind: str, metadata: Raw) -> tuple[str, str, str]:
