@@ -27,24 +27,36 @@ def refusals_with_nominated_pods(
     Raises:
         PluginFailed: A plugin raised or answered with an error.
 
-    Cost: One evaluation of one row for each node with nominations.
+    Cost: One evaluation of these rows together where their pods change nothing that PreFilter remembered; else one of
+    one row for each node with nominations.
     """
     if nominations is None or not nominations.by_node:
         return {}
-    refusals: dict[int, Status] = {}
+    promised = _promised(pod, table, nominations)
+    if promised and not framework.heeds_added_pods(state):
+        clones = [_with(table.info(row), others) for row, others in promised.items()]
+        with table.scratch(clones) as rows:
+            filtered = run_filters(framework.filters, state, pod, table, rows)
+        answers = {row: filtered.statuses[int(index)] for row, index in zip(promised, filtered.first, strict=True)}
+    else:
+        answers = {row: status_with(framework, state, pod, table, row, others) for row, others in promised.items()}
+    return {row: status for row, status in answers.items() if not status.is_success}
+
+
+def _promised(pod: Pod, table: NodeTable, nominations: Nominations) -> dict[int, list[PodInfo]]:
+    """By row, the pods that will be there and may not be pushed aside."""
+    found: dict[int, list[PodInfo]] = {}
     priority = pod.spec.priority or 0
     for node_name, promised in nominations.by_node.items():
         row = table.rows.get(node_name)
         others = [
-            other
+            PodInfo(other)
             for other in promised.values()
             if (other.spec.priority or 0) >= priority and other.metadata.uid != pod.metadata.uid
         ]
         if row is not None and others:
-            status = status_with(framework, state, pod, table, row, [PodInfo(other) for other in others])
-            if not status.is_success:
-                refusals[row] = status
-    return refusals
+            found[row] = others
+    return found
 
 
 def status_with(
@@ -81,6 +93,13 @@ def _what_if(
         clone.add_pod(other)
         framework.run_add_pod(what_if, pod, other, clone)
     return what_if, clone
+
+
+def _with(node: NodeInfo, others: Sequence[PodInfo]) -> NodeInfo:
+    clone = node.clone()
+    for other in others:
+        clone.add_pod(other)
+    return clone
 
 
 def _status_of(framework: Framework, state: CycleState, node: NodeInfo, pod: Pod, table: NodeTable) -> Status:

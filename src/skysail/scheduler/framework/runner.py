@@ -162,6 +162,10 @@ class Framework:
                 doing = f'running AddPod on PreFilter plugin "{plugin.name}"'
                 _expect(contained(plugin.name, doing, plugin.add_pod, state, pod, added, node), plugin.name, doing)
 
+    def heeds_added_pods(self, state: CycleState) -> bool:
+        """Whether a pod more on a node can change what PreFilter remembered."""
+        return any(plugin.name not in state.skip_filter_plugins for plugin in self.extensions)
+
     def run_remove_pod(self, state: CycleState, pod: Pod, removed: PodInfo, node: NodeInfo) -> None:
         """Tell PreFilter's state that a pod is gone from a node, in a what-if.
 
