@@ -4,13 +4,19 @@
 
 Two loads, 3,000 replicas of one Deployment and 600 Deployments of one, each twice: until the pods are created (the
 controllers and the embedded server alone), and until all are Available (with a scheduler and 60 hollow nodes).
-Everything runs in one process in virtual time, so that only work counts; rates are per CPU second.
+Everything runs in one process in virtual time, so that only work counts; rates are per CPU second. The last figure
+leaves out what the embedded server spent on answering: it is what a controller manager on another server would need.
+For comparison: kube-controller-manager makes 650 to 820 pods a second on a real API server, and needs 0.3 CPU seconds
+for a thousand.
 """
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Generator, Sequence
+from dataclasses import dataclass, field
+from types import coroutine
+from typing import Any, TypeVar
 
 from skysail.api.apps import Deployment
 from skysail.api.core import Pod
@@ -21,8 +27,23 @@ from skysail.testing import make_deployment
 from skysail.testing.calls import call_of
 from skysail.testing.cluster import Cluster
 
+T = TypeVar("T")
+
 _TARGET_PER_SECOND = 650
 """What kube-controller-manager reaches on a real API server."""
+
+
+@dataclass
+class _Account:
+    """What the server was asked for.
+
+    Attributes:
+        writes: By who and to what.
+        seconds: Of CPU time spent on answers.
+    """
+
+    writes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seconds: float = 0.0
 
 
 def main() -> None:
@@ -42,18 +63,20 @@ async def _measure(name: str, deployments: Sequence[Deployment], *, to_available
             await cluster.add_nodes(60)
             await cluster.start_scheduler()
         await cluster.settle()
-        writes = _count_writes(cluster)
+        account = _keep_account(cluster)
         begin = time.process_time()
         for each in deployments:
             await cluster.client.create(DEPLOYMENTS, each)
         while not await _done(cluster, pods, to_available=to_available):  # noqa: ASYNC110 - asking costs, too
             await asyncio.sleep(1.5)
         seconds = time.process_time() - begin
+    writes = account.writes
     own = sum(count for (user, resource), count in writes.items() if user == "controllers" and resource != "events")
     print(
         f"{name}, until {'Available' if to_available else 'created'}: {pods / seconds:,.0f} pods/s"
         f"{'' if to_available else f' (target {_TARGET_PER_SECOND})'}, the controllers' writes per pod {own / pods:.2f}"
         f", Events {writes['controllers', 'events'] / pods:.2f}, all writes {sum(writes.values()) / pods:.2f}"
+        f"; without the server {1000 * (seconds - account.seconds) / pods:.2f} CPU s per 1,000 pods"
     )
 
 
@@ -63,18 +86,32 @@ async def _done(cluster: Cluster, pods: int, *, to_available: bool) -> bool:
     return len(await cluster.list(Pod)) == pods
 
 
-def _count_writes(cluster: Cluster) -> Counter[tuple[str, str]]:
-    """From now on, how many writes there are by who and to what."""
-    writes: Counter[tuple[str, str]] = Counter()
+def _keep_account(cluster: Cluster) -> _Account:
+    """From now on."""
+    account = _Account()
     handle = cluster.server.handle
 
     async def counting(request: Request, user: User) -> Response:
         if request.method != "GET":
-            writes[request.headers.get("user-agent", "").partition(" ")[0], call_of(request).resource] += 1
-        return await handle(request, user)
+            account.writes[request.headers.get("user-agent", "").partition(" ")[0], call_of(request).resource] += 1
+        return await _timed(handle(request, user), account)
 
     cluster.server.handle = counting  # type: ignore[method-assign]
-    return writes
+    return account
+
+
+@coroutine
+def _timed(work: Coroutine[Any, Any, T], account: _Account) -> Generator[Any, Any, T]:
+    """Await something, and add the CPU time of its steps to the account; not what others do while it waits."""
+    while True:
+        begin = time.process_time()
+        try:
+            waits_for = work.send(None)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        finally:
+            account.seconds += time.process_time() - begin
+        yield waits_for
 
 
 if __name__ == "__main__":
