@@ -208,8 +208,8 @@ class GarbageCollector(BuiltinController):
             case DropReferences(uids):
                 await self._drop_references(node.identity, uids)
             case Delete(propagation, unblock_first):
-                if unblock_first:
-                    latest = await self._patch(node.identity, unblock_references_patch(latest))
+                if unblock_first:  # that makes another version of it: the deletion fails, and is decided on anew
+                    await self._patch(node.identity, unblock_references_patch(latest))
                 await self._delete(node.identity, latest, propagation)
 
     async def _orphan_dependents(self, owner: Node) -> None:

@@ -246,8 +246,10 @@ def see_pod(pod: Raw, names: Names, born: int, ready_at: int | None, condition_t
 
 
 def _revision_alias(pod: Raw, revision: str, names: Names) -> str:
-    """A stateful set's pods bear the revision's name, a daemon set's only its hash."""
-    owner = next((ref["name"] for ref in pod["metadata"].get("ownerReferences") or () if ref.get("controller")), "")
+    """A stateful set's pods bear the revision's name, a daemon set's only its hash, orphans or not."""
+    meta = pod["metadata"]
+    owner = next((ref["name"] for ref in meta.get("ownerReferences") or () if ref.get("controller")), "")
+    owner = owner or meta.get("generateName", "").removesuffix("-")
     alias = names.of(revision)
     return alias if alias != revision else names.of(f"{owner}-{revision}")
 
