@@ -42,6 +42,8 @@ def _validate_jobs(session: Session) -> Steps:
         job = world.jobs.get(key)
         if job is None or not world.is_waiting(job):
             world.sleepers.drop(key)
+            if job is not None:
+                world.leave_line(job)
             continue
         with session.turn_of(job):
             outcome = session.validate(job)
@@ -49,6 +51,8 @@ def _validate_jobs(session: Session) -> Steps:
                 session.jobs[key] = job
             else:
                 session.settle(job, outcome, job.retry_at if job.retry_at > world.now else None)
+                if job.retry_at <= world.now:
+                    world.leave_line(job)
         if number % VALIDATED_AT_ONCE == 0:
             yield from session.pause()
 

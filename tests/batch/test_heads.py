@@ -1,0 +1,35 @@
+"""Heads of lines hold others up only while they themselves could start, were there room."""
+
+import pytest
+
+from tests.batch.lab import Lab
+
+
+def line(lab):
+    lab.nodes(2, gpus=4)
+    lab.queue("line", dequeue="fifo")
+    lab.gang("runs", 2, queue="line", gpus=3)
+    lab.cycle()
+    lab.gang("head", 4, queue="line", gpus=1)
+    lab.cycle()
+    lab.pod("small", gpus=1, queue="line")
+    lab.cycle()
+    assert lab.code("small") == "NotHead"
+
+
+@pytest.mark.parametrize("gone", [1, 4])
+def test_a_head_that_lost_members_holds_nobody_up(gone):
+    lab = Lab()
+    line(lab)
+    for number in range(gone):
+        lab.delete(f"head-{number}")
+    lab.cycle(2)
+    assert lab.count("small") == 1
+
+
+def test_a_head_whose_group_is_gone_holds_nobody_up():
+    lab = Lab()
+    line(lab)
+    lab.world.remove_group("default/head")
+    lab.cycle(2)
+    assert lab.count("small") == 1
