@@ -2,7 +2,8 @@
 
     python -m bench.batch [--nodes 5000] [--gangs 100] [--size 100]
 
-CPU time of this process. A cycle is `Engine.run_once`: snapshot, plugins, every action, outcomes; without the API.
+CPU time of this process. A cycle is `Engine.steps`, all of them: snapshot, plugins, every action, outcomes; without the
+API. The longest stretch is what the event loop waits for at most: the longest time between two pauses of a cycle.
 """
 
 import argparse
@@ -15,10 +16,12 @@ import msgspec
 from skysail.api.core import Pod
 from skysail.batch.config import default_configuration
 from skysail.batch.effects import Effects
-from skysail.batch.engine import Engine
-from skysail.batch.membership import POD_GROUP
-from skysail.batch.model.specs import PodGroupSpec
-from skysail.batch.world import SCHEDULER_NAME, World
+from skysail.batch.engine import Cycle, Engine
+from skysail.batch.kinds.parts import SCHEDULER_NAME
+from skysail.batch.membership import POD_GROUP, QUEUE
+from skysail.batch.model.resources import ANY
+from skysail.batch.model.specs import Figures, PodGroupSpec, QueueSpec
+from skysail.batch.world import World
 from skysail.testing.builders import make_node, make_pod
 
 START = 1_800_000_000.0
@@ -32,11 +35,12 @@ class Cluster:
         self.world = World()
         self.world.now = self.now = START
         self.engine = Engine(self.world, default_configuration())
+        self.longest, self.tried = 0.0, 0
         for number in range(nodes):
             self.world.set_node(make_node(f"node-{number:05}", zone=f"z{number % 3}", cpu="64", memory="256Gi"))
 
-    def gang(self, name: str, size: int, cpu: str = "1", memory: str = "1Gi") -> None:
-        self.world.set_group(PodGroupSpec("default", name, uid=name, min_member=size, created=START))
+    def gang(self, name: str, size: int, cpu: str = "1", memory: str = "1Gi", queue: str = "") -> None:
+        self.world.set_group(PodGroupSpec("default", name, uid=name, queue=queue, min_member=size, created=START))
         for number in range(size):
             self.world.set_pod(
                 make_pod(
@@ -47,8 +51,20 @@ class Cluster:
 
     def cycle(self) -> Effects | None:
         self.now += 1.0
-        cycle = self.engine.run_once(self.now)
-        return cycle.effects if cycle is not None else None
+        steps, begun, self.longest, self.tried = self.engine.steps(self.now), time.process_time(), 0.0, 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                cycle: Cycle | None = end.value
+                break
+            now = time.process_time()
+            begun, self.longest = now, max(self.longest, now - begun)
+        self.longest = max(self.longest, time.process_time() - begun)
+        if cycle is None:
+            return None
+        self.tried = cycle.tried
+        return cycle.effects
 
     def confirm(self, effects: Effects | None) -> list[Pod]:
         """The watch shows what was bound."""
@@ -72,13 +88,19 @@ def timed(what: str, action: Callable[[], object], repeat: int = 1) -> object:
     return result
 
 
+def timed_cycle(cluster: Cluster, what: str) -> Effects | None:
+    """One cycle, with its longest stretch and how many jobs it tried."""
+    effects = timed(what, cluster.cycle)
+    print(f"batch   longest stretch {1000 * cluster.longest:,.3f} ms, {cluster.tried} jobs tried", flush=True)
+    return effects  # type: ignore[return-value]
+
+
 def first_cycle(nodes: int, gangs: int, size: int) -> Cluster:
     cluster = Cluster(nodes)
     for number in range(gangs):
         cluster.gang(f"gang-{number}", size)
-    what = f"nodes={nodes} gangs={gangs} x {size} first full cycle"
-    cluster.confirm(timed(what, cluster.cycle))  # type: ignore[arg-type]
-    timed(f"nodes={nodes} cycle that confirms {gangs * size} bindings", cluster.cycle)
+    cluster.confirm(timed_cycle(cluster, f"nodes={nodes} gangs={gangs} x {size} first full cycle"))
+    timed_cycle(cluster, f"nodes={nodes} cycle that confirms {gangs * size} bindings")
     return cluster
 
 
@@ -86,13 +108,29 @@ def held_back(cluster: Cluster, jobs: int, size: int) -> None:
     """Many jobs that wait: what one more job, or one node that helps nobody, then costs."""
     for number in range(jobs):
         cluster.gang(f"waiting-{number}", size, cpu="65")
-    timed(f"first cycle with {jobs * size} pods in {jobs} jobs that do not fit", cluster.cycle)
+    timed_cycle(cluster, f"first cycle with {jobs * size} pods in {jobs} jobs that do not fit")
     cluster.gang("one-more", 1)
-    cluster.confirm(timed("cycle for one more job while these wait", cluster.cycle))  # type: ignore[arg-type]
-    timed("cycle that confirms it", cluster.cycle)
+    cluster.confirm(timed_cycle(cluster, "cycle for one more job while these wait"))
+    timed_cycle(cluster, "cycle that confirms it")
     cluster.world.set_node(make_node("small", cpu="1"))
-    timed("cycle after a node came that helps nobody", cluster.cycle)
+    timed_cycle(cluster, "cycle after a node came that helps nobody")
     timed("idle cycle while these wait", cluster.cycle, 1000)
+
+
+def reclaiming(nodes: int) -> None:
+    """A full cluster of borrowers' single pods, and a gang that takes back its share."""
+    cluster = Cluster(nodes)
+    for name, deserved in (("owner", 64_000 * nodes), ("borrower", 0)):
+        cluster.world.set_queue(QueueSpec(name, figures={(ANY, "cpu"): Figures(deserved=deserved)}))
+    for number in range(4 * nodes):
+        pod = make_pod(
+            f"low-{number}", uid=f"low-{number}", labels={QUEUE: "borrower"}, cpu="16", scheduler=SCHEDULER_NAME,
+            created=CREATED,
+        )  # fmt: skip
+        cluster.world.set_pod(bound(pod, f"node-{number % nodes:05}"))
+    cluster.cycle()
+    cluster.gang("wide", 20, cpu="64", queue="owner")
+    timed_cycle(cluster, f"nodes={nodes} a gang of 20 whole nodes takes them back from {4 * nodes} pods")
 
 
 def main() -> None:
@@ -104,10 +142,11 @@ def main() -> None:
     arguments = parser.parse_args()
     cluster = first_cycle(arguments.nodes, arguments.gangs, arguments.size)
     cluster.gang("large", 1000)
-    cluster.confirm(timed("one gang of 1,000", cluster.cycle))  # type: ignore[arg-type]
-    timed("cycle that confirms it", cluster.cycle)
+    cluster.confirm(timed_cycle(cluster, "one gang of 1,000"))
+    timed_cycle(cluster, "cycle that confirms it")
     timed("idle cycle", cluster.cycle, 1000)
     held_back(cluster, arguments.waiting, 10)
+    reclaiming(arguments.nodes // 10)
 
 
 if __name__ == "__main__":

@@ -2,25 +2,37 @@
 
 The order of `victims` is the fairest, but room freed in that order may lie scattered: a cluster full of borrowers'
 single pods would be cut by what may be taken, one pod here, one there, and no large pod would ever fit. Here, node by
-node, cheapest first, come the units without which the node holds one more of the job's tasks, as often as can be.
+node, cheapest first, come the units without which the node holds one more of the job's tasks, as often as can be;
+nodes that are not for the job are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from skysail.batch.model.job import Job, Task, TaskState
+from skysail.batch.pausing import StepsTo
 from skysail.batch.rows import signature
 from skysail.batch.session import Session
 from skysail.batch.victims import Unit
 
+NODES_AT_ONCE: Final = 64
+"""How many nodes are looked at between two pauses."""
 
-def gathered(session: Session, job: Job, units: Sequence[Unit]) -> list[Unit]:
+
+def gathered(session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[list[Unit]]:
     """All units, those that make places together first."""
     ranks = {id(unit): rank for rank, unit in enumerate(units)}
     by_node = _by_node(units)
     sets: list[tuple[int, int, str, list[Unit]]] = []
     for task in _kinds(session, job):
-        for node, there in by_node.items():
-            sets += ((*key, node, found) for key, found in _places(session, node, there, task, ranks))
+        allowed = session.could_ever(task) if session.could_ever is not None else None
+        for number, (node, there) in enumerate(by_node.items(), 1):
+            row = session.nodes.table.rows.get(node)
+            if row is None or (allowed is not None and row < len(allowed) and not allowed[row]):
+                continue
+            sets += ((*key, node, found) for key, found in _places(session, node, row, there, task, ranks))
+            if number % NODES_AT_ONCE == 0:
+                yield from session.pause_within()
     sets.sort(key=lambda each: each[:3])
     order = dict.fromkeys(id(unit) for *_, found in sets for unit in found)
     chosen = {id(unit): unit for unit in units}
@@ -42,15 +54,12 @@ def _by_node(units: Sequence[Unit]) -> Mapping[str, list[Unit]]:
 
 
 def _places(
-    session: Session, node: str, units: Sequence[Unit], task: Task, ranks: Mapping[int, int]
+    session: Session, node: str, row: int, units: Sequence[Unit], task: Task, ranks: Mapping[int, int]
 ) -> Iterator[tuple[tuple[int, int], list[Unit]]]:
     """Sets of a node's units, each of which makes one more place for the task, with what they cost.
 
-    A set costs as many pods as leave, then what its costliest unit ranks. A node that is not for the task has none.
+    A set costs as many pods as leave, then what its costliest unit ranks.
     """
-    row = session.nodes.table.rows.get(node)
-    if row is None or (session.could_ever is not None and not session.could_ever(task)[row]):
-        return
     amounts = session.nodes.table.amounts
     free = {name: int(amounts.free[amounts.line(name)][row]) for name in task.request}
     found: list[Unit] = []

@@ -58,6 +58,9 @@ class Balance:
     taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
     _may_claim: dict[str, bool] = field(default_factory=dict)
     _least: dict[str, list[Mapping[FlavorResource, int]]] = field(default_factory=dict)
+    """By side, what single units free; of equal ones one, for what holds for it holds for the others."""
+    _refused: set[tuple[str, frozenset[tuple[FlavorResource, int]]]] = field(default_factory=set)
+    """Sides with what a unit would have freed: the more is taken, the less may be."""
 
     def take(self, unit: Unit) -> bool:
         """Choose a unit, if it and all chosen before stay legal with it."""
@@ -71,10 +74,14 @@ class Balance:
         total = dict(self.taken.get(side.name, {}))
         for key, amount in freed.items():
             total[key] = total.get(key, 0) + amount
-        units = [*self._least.get(side.name, []), freed]
+        known, seen = self._least.get(side.name, []), (side.name, frozenset(freed.items()))
+        if seen in self._refused:
+            return False
+        units = known if freed in known else [*known, freed]
         policy = self.session.queue_of(self.job).spec.preemption.within_quota
         lower = policy == "LowerQueuePriority" and side.spec.priority < self._own_side(unit).spec.priority
         if not lower and not self._stays_legal(side, total, units):
+            self._refused.add(seen)
             return False
         self.taken[side.name], self._least[side.name] = total, units
         self.chosen.append(unit)

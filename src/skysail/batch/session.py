@@ -139,6 +139,7 @@ class Session(Registrar):
         self.moves = 0
         self._digest = blake2b(digest_size=16)
         self._entitlements: Entitlements | None = None
+        self._tree = world.tree
 
     # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -167,7 +168,6 @@ class Session(Registrar):
         yield Pause.BETWEEN
         if (self.world.changes, self.world.cache.generation) != before:
             self.catch_up()
-            self._entitlements = None
 
     def pause_within(self) -> Steps:
         """Let others have their turn within a search; no statement may be open. The world waits, the cache may not."""
@@ -192,9 +192,9 @@ class Session(Registrar):
 
     @property
     def entitlements(self) -> Entitlements:
-        """What each queue may hold, as of the opening."""
-        if self._entitlements is None:
-            self._entitlements = entitlements_of(self.world)
+        """What each queue may hold, as of the opening; anew only when the queues themselves changed meanwhile."""
+        if self._entitlements is None or self._tree is not self.world.tree:
+            self._entitlements, self._tree = entitlements_of(self.world), self.world.tree
         return self._entitlements
 
     def queue_of(self, job: Job) -> Queue:

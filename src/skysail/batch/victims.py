@@ -12,10 +12,15 @@ first, uid last.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.queue import Queue
+from skysail.batch.pausing import StepsTo
 from skysail.batch.session import Session
+
+JOBS_AT_ONCE: Final = 64
+"""How many victims' jobs are looked at between two pauses."""
 
 
 class Tier(IntEnum):
@@ -43,8 +48,11 @@ class Unit:
     whole: bool
 
 
-def candidate_units(session: Session, job: Job) -> list[Unit]:
-    """All units, in order; legality of taking them together is for `moves` to say."""
+def candidate_units(session: Session, job: Job) -> StepsTo[list[Unit]]:
+    """All units, in order; legality of taking them together is for `moves` to say.
+
+    Cost: Grows with running pods; pauses every so many jobs.
+    """
     queue = session.queue_of(job)
     found: list[tuple[tuple[object, ...], Unit]] = []
     for tier, jobs in _jobs_by_tier(session, job, queue).items():
@@ -55,9 +63,10 @@ def candidate_units(session: Session, job: Job) -> list[Unit]:
             continue
         ask = session.preemptable if tier is Tier.OWN else session.reclaimable
         allowed = {task.uid for task in ask(job, tasks)}
-        for victim in jobs:
-            for unit in _units_of(session, victim, tier, allowed):
-                found.append((_rank(session, unit), unit))
+        for number, victim in enumerate(jobs, 1):
+            found += ((_rank(session, unit), unit) for unit in _units_of(session, victim, tier, allowed))
+            if number % JOBS_AT_ONCE == 0:
+                yield from session.pause_within()
     found.sort(key=lambda pair: pair[0])
     return [unit for _, unit in found]
 

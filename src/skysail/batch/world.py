@@ -11,6 +11,7 @@ group is not there waits, and says so.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from skysail.api.core import Pod
 from skysail.api.node import Node
@@ -23,6 +24,9 @@ from skysail.batch.model.specs import Membership, PodGroupSpec
 from skysail.batch.queue_book import QueueBook
 from skysail.scheduler.cache.pod_info import PodInfo
 
+NODES_AT_ONCE: Final = 256
+"""The snapshot follows as so many nodes came, so that no first cycle has them all to read at once."""
+
 
 class World(QueueBook):
     """The whole account; attributes stand in `Accounts`."""
@@ -34,6 +38,8 @@ class World(QueueBook):
         self._nodes[name] = node
         if self.owns_cache:
             self.cache.add_node(node)
+        if before is None and len(self._nodes) % NODES_AT_ONCE == 0:
+            self.cache.update_snapshot(self.snapshot)
         if self.flavors.set_node(node) and before is not None:
             self._recharge()
         if before is None:

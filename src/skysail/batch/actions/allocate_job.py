@@ -27,6 +27,8 @@ from skysail.batch.slot_finding import Seats, usable_slots
 from skysail.batch.statement import Statement
 
 MINIMUM, EXTRAS = 0, 1
+JOBS_AT_ONCE = 128
+"""How many jobs are put in order between two pauses."""
 PLACED_AT_ONCE = 256
 """A job of more tasks pauses between its placement and its commit."""
 
@@ -59,16 +61,17 @@ class AllocationPass:
         self._lines = Lines(session)
         self._jobs: dict[str, list[tuple[int, tuple[Any, ...], str, Job]]] = {}
         self._zones = any(isinstance(action, AllocateZone) for action in session.configuration.actions)
-        self._moves = session.moves
 
     def run(self, jobs: Iterable[Job]) -> Steps:
         """Give each its turn."""
-        for job in jobs:
+        for number, job in enumerate(jobs, 1):
             self._push(job)
-        queues = self._queues()
+            if number % JOBS_AT_ONCE == 0:
+                yield from self._session.pause()
+        queues, tree = self._queues(), self._session.world.tree
         while queues:
             key, name = heapq.heappop(queues)
-            queue = self._session.world.tree[name]
+            queue = tree[name]
             if not self._jobs[name]:
                 continue
             if queues and (now := self._session.queue_key(queue)) != key:
@@ -82,25 +85,23 @@ class AllocationPass:
             yield from self._turn(queue)
             heapq.heappush(queues, (self._session.queue_key(queue), name))
             yield from self._session.pause()
-            if self._moves != self._session.moves:
-                queues = self._after_a_move()
+            if tree is not self._session.world.tree:
+                queues, tree = self._queues(), self._session.world.tree
 
     def _queues(self) -> list[tuple[tuple[Any, ...], str]]:
         """The queues that have jobs, as a heap."""
         tree = self._session.world.tree
-        found = [(self._session.queue_key(tree[name]), name) for name, jobs in self._jobs.items() if jobs]
+        named = [name for name, jobs in self._jobs.items() if jobs and name in tree]
+        found = [(self._session.queue_key(tree[name]), name) for name in named]
         heapq.heapify(found)
         return found
 
-    def _after_a_move(self) -> list[tuple[tuple[Any, ...], str]]:
-        """Only jobs that still are what they were keep their turn; the others wait for the next cycle."""
-        session, self._moves = self._session, self._session.moves
-        jobs = [entry[-1] for entries in self._jobs.values() for entry in entries]
-        self._jobs = {}
-        for job in jobs:
-            if session.is_current(job) and job.claim is None and session.validate(job) is None:
-                self._push(job)
-        return self._queues()
+    def _is_current(self, job: Job) -> bool:
+        """Whether a job, whatever moved meanwhile, may have its turn; if not it waits for the next cycle."""
+        session = self._session
+        if not session.moves:
+            return True
+        return session.is_current(job) and job.claim is None and session.validate(job) is None
 
     def _push(self, job: Job) -> None:
         session = self._session
@@ -110,6 +111,8 @@ class AllocationPass:
 
     def _pass_over(self, queue: Queue) -> None:
         for _, _, _, job in self._jobs.pop(queue.name):
+            if job.queue != queue.name or not self._is_current(job):
+                continue
             words = self._session.explain("overused", queue)
             task = next(iter(job.tasks.values()))
             self._refuse(job, shortage_outcome(self._session, job, Shortage(task, 1, 0, words=f"overused: {words}")))
@@ -117,6 +120,8 @@ class AllocationPass:
 
     def _turn(self, queue: Queue) -> Steps:
         phase, _, _, job = heapq.heappop(self._jobs[queue.name])
+        if job.queue != queue.name or not self._is_current(job):
+            return
         with self._session.turn_of(job):
             if phase == EXTRAS:
                 self._extras(queue, job)

@@ -14,6 +14,7 @@ The job's tasks hold their places as claimed until the victims are gone (`skysai
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,9 @@ from skysail.batch.victims import Tier, Unit, candidate_units
 
 _EVICTIONS_SIMULATED = 20_000
 """How many evictions are simulated for one job to find out who need not leave."""
+_JOBS_AT_ONCE = 128
+_UNITS_AT_ONCE = 256
+"""How many units are judged between two pauses."""
 HELPED_BY_ROOM = frozenset(
     {OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE, OutcomeCode.QUOTA_EXCEEDED, OutcomeCode.NO_TOPOLOGY,
      OutcomeCode.SCHEDULE_TIMEOUT, OutcomeCode.ENTITLEMENT_SCALED}
@@ -82,9 +86,14 @@ class Reclaim:
 
     def execute(self, session: Session) -> Steps:
         """Look for room for every starving job."""
-        starving = [job for job in session.jobs.values() if self._is_starving(session, job)]
-        starving.sort(key=lambda job: (session.queue_key(session.queue_of(job)), session.job_key(job)))
-        for job in starving:
+        starving: list[tuple[tuple[Any, ...], Job]] = []
+        for number, job in enumerate(list(session.jobs.values()), 1):
+            if self._is_starving(session, job):
+                starving.append(((session.queue_key(session.queue_of(job)), session.job_key(job)), job))
+            if number % _JOBS_AT_ONCE == 0:
+                yield from session.pause()
+        starving.sort(key=lambda pair: pair[0])
+        for _, job in starving:
             if self._is_starving(session, job):
                 with session.turn_of(job):
                     yield from self._help(session, job)
@@ -109,7 +118,7 @@ class Reclaim:
         if isinstance(known, tuple) and known[0] == session.nodes.released:
             self._explain(session, job, known[1])
             return
-        units = candidate_units(session, job)
+        units = yield from candidate_units(session, job)
         if units:
             move = yield from self._find(session, job, units)
             if move is not None and self._make(session, job, move):
@@ -126,7 +135,10 @@ class Reclaim:
         within = may_claim(session, job, keys)
         for by_node in (False, True):
             balance = Balance(session, job, keys)
-            for unit in gathered(session, job, units) if by_node else units:
+            order = (yield from gathered(session, job, units)) if by_node else units
+            for number, unit in enumerate(order, 1):
+                if number % _UNITS_AT_ONCE == 0:
+                    yield from session.pause_within()
                 if unit.tier is not Tier.OVER or within or borrows_by_threshold(session, job, unit):
                     balance.take(unit)
             legal = balance.chosen
