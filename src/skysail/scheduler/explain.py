@@ -192,7 +192,10 @@ def _others(attempt: Attempt, row: int, told: str) -> list[Decision]:
     for step in attempt.framework.filters:
         if step.name == told or step.name in attempt.state.skip_filter_plugins:
             continue
-        codes = step.ask(attempt.state, attempt.pod_info.pod, attempt.table, index)
+        try:
+            codes = step.ask(attempt.state, attempt.pod_info.pod, attempt.table, index)
+        except PluginFailed:  # nobody asked it in the attempt, and an error is no refusal
+            continue
         if codes.statuses and codes.codes[0]:
             found.append(told_status(codes.statuses[int(codes.codes[0]) - 1]))
     return found
