@@ -1,5 +1,6 @@
 """Rules that no recorded decision shows: each was put to the real scheduling framework of v1.36."""
 
+from itertools import permutations
 from typing import Any
 
 from skysail.scheduler.explain import explain_scenario
@@ -68,3 +69,29 @@ def test_a_claim_is_only_let_go_where_the_plugin_was_asked():
     found = decide(wanted, node("n0"), allocated)
     assert found["preemption"]["reasons"][0] == "still not schedulable"
     assert [each["plugin"] for each in found["also_failing"]["n0"]] == ["DynamicResources"]
+
+
+def fit_scores(strategy: str, weights: dict[str, int], wanted: Raw, room: Raw) -> list[int]:
+    resources = [{"name": name, "weight": weight} for name, weight in weights.items()]
+    args = {"scoringStrategy": {"type": strategy, "resources": resources}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {"schedulerName": "default-scheduler", "pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}
+        ],
+    }
+    found = decide(pod(requests=wanted), node("n0", **room), node("n1", **room), config=config)
+    return found["scores"]["NodeResourcesFit"]["raw"]
+
+
+def test_resources_are_scored_whatever_their_order():
+    """Their lines in the node table need not adjoin, nor ascend, even where the first and the last look as if."""
+    wanted = {"cpu": "2", "memory": "2Gi", "ephemeral-storage": "1Gi", "example.com/a": "1"}
+    room = {"ephemeral_storage": "10Gi", "example.com/a": "4"}
+    used = {"cpu": 50, "memory": 25, "ephemeral-storage": 10, "example.com/a": 25}
+    for names in permutations(used):
+        for count in range(1, len(names) + 1):
+            weights = {name: place + 1 for place, name in enumerate(names[:count])}
+            expected = sum(used[name] * weight for name, weight in weights.items()) // sum(weights.values())
+            assert fit_scores("MostAllocated", weights, wanted, room) == [expected, expected], names[:count]

@@ -9,6 +9,7 @@ Units: `cpu` milli, everything else whole units.
 """
 
 from enum import IntEnum
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +28,13 @@ CPU, MEMORY = 1, 2
 
 
 IntBlock: TypeAlias = npt.NDArray[np.int64]
+
+
+@lru_cache(maxsize=256)
+def _index(lines: tuple[int, ...]) -> slice | list[int]:
+    """A slice where the lines adjoin, in order: that copies nothing."""
+    adjoining = range(lines[0], lines[0] + len(lines))
+    return slice(adjoining.start, adjoining.stop) if lines == tuple(adjoining) else list(lines)
 
 
 class Matrix(IntEnum):
@@ -84,11 +92,7 @@ class Amounts:
         else:
             block = self._block.take(rows, axis=2)
             self._read = (rows, block)
-        first, last = lines[0], lines[-1]
-        if last - first == len(lines) - 1:
-            adjoining: IntMatrix = block[matrix, first : last + 1]
-            return adjoining
-        found: IntMatrix = block[matrix, list(lines)]
+        found: IntMatrix = block[matrix, _index(lines)]
         return found
 
     def has_zero(self, lines: tuple[int, ...], size: int) -> bool:
