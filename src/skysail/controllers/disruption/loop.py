@@ -6,7 +6,7 @@ Source: pkg/controller/disruption/disruption.go, v1.36. Differs: sizes that coul
 kube-controller-manager then waits for the next change.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from skysail.api.apps import Deployment, ReplicaSet, StatefulSet
@@ -18,7 +18,7 @@ from skysail.api.meta import OwnerReference
 from skysail.api.policy import PodDisruptionBudget
 from skysail.controller.controller import Result
 from skysail.controller.recorder import CoreEventRecorder
-from skysail.controller.watches import For, Watch, Watches
+from skysail.controller.watches import For
 from skysail.controllers.builtin import BuiltinController, Selectors
 from skysail.controllers.discovery import discover
 from skysail.controllers.disruption.plan import (
@@ -63,33 +63,33 @@ class DisruptionController(BuiltinController):
     name = "disruption"
     workers = 1
 
-    @property
-    def watches(self) -> Sequence[Watch[Any]]:
-        """Budgets, and the pods they select."""
-        return (For(PodDisruptionBudget), Watches(Pod, map=self._budget_of))
+    watches = (For(PodDisruptionBudget),)
 
     def setup(self) -> None:
-        """Events go out in the name that kube-controller-manager uses for these."""
+        """Hook up pods; Events go out in the name that kube-controller-manager uses for these."""
         self.selectors = Selectors()
         for owner in _OWNERS.values():
             self.informer(owner)
-        self.informer(Pod).add_handler(Handlers(add=self._mark_seen, update=self._mark_changed), name=self.name)
+        self.informer(Pod).add_handler(
+            Handlers(add=self._pod_seen, update=self._pod_changed, delete=self._wake_budget), name=self.name
+        )
         self._events = CoreEventRecorder(self.api, "controllermanager", clock=self.clock, rng=self.rng)
 
     async def run_beside(self) -> None:
         """Write Events."""
         await self._events.run()
 
-    def _mark_changed(self, _: Pod, pod: Pod) -> None:
-        self._mark_seen(pod)
+    def _pod_changed(self, _: Pod, pod: Pod) -> None:
+        self._pod_seen(pod)
 
-    def _mark_seen(self, pod: Pod) -> None:
-        """Look at the pod again when its mark, if it bears one, will be stale."""
+    def _pod_seen(self, pod: Pod) -> None:
+        """Work its budget out; look at the pod again when its mark, if it bears one, will be stale."""
+        self._wake_budget(pod)
         seconds = stale_disruption_seconds(pod, self.now())
         if seconds is not None:
             self.enqueue(Key(_MARKED + pod.namespace, pod.name), seconds)
 
-    def _budget_of(self, pod: Pod) -> Iterable[Key]:
+    def _wake_budget(self, pod: Pod) -> None:
         """The first budget that selects the pod; more than one is a mistake that people are told of."""
         found = [
             budget
@@ -100,7 +100,8 @@ class DisruptionController(BuiltinController):
             words = f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.'
             words += f'  Chose "{found[0].name}" arbitrarily.'
             self._events.event(pod, "Warning", "MultiplePodDisruptionBudgets", words)
-        return [Key(budget.namespace, budget.name) for budget in found[:1]]
+        for budget in found[:1]:
+            self.enqueue(Key(budget.namespace, budget.name))
 
     async def reconcile(self, key: Key) -> Result | None:
         """Work one budget's status out, or clear one pod's stale mark."""
