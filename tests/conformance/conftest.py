@@ -10,15 +10,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
-from skysail.api.kinds import NAMESPACES
+from skysail.api.kinds import NAMESPACES, NODES
 from skysail.client import kubeconfig
 from skysail.client.api_client import ApiClient
 from skysail.client.http import HttpTransport
+from skysail.controllers.registry import all_controllers
 from skysail.simulator.clock import WallClock
+from skysail.simulator.hollow import HollowNode, HollowNodes
 from tests.e2e.running import start_apiserver, stop
 
 CLOCK = WallClock()
+HOSTS = ("load-a", "load-b", "load-c")
+"""The hollow nodes of the cluster that `api` reaches."""
 
 
 @asynccontextmanager
@@ -63,3 +68,28 @@ async def namespace(client: ApiClient) -> AsyncIterator[str]:
     made = await client.create(NAMESPACES, {"metadata": {"generateName": "conformance-"}})
     yield made.name
     await client.delete(NAMESPACES, made.name)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(config: Path) -> AsyncIterator[ApiClient]:
+    """A client of a cluster that works: controllers, a scheduler and three hollow nodes, for a whole module."""
+    from tests.conformance.components import running_controllers, running_scheduler
+
+    hollow = HollowNodes([HollowNode(name) for name in HOSTS])
+    async with (
+        connect(config) as client,
+        running_controllers(config, [*all_controllers(), hollow]),
+        running_scheduler(config),
+    ):
+        await hollow.wait_registered()
+        yield client
+        for name in HOSTS:
+            await client.delete(NODES, name)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def space(api: ApiClient) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    made = await api.create(NAMESPACES, {"metadata": {"generateName": "workloads-"}})
+    yield made.name
+    await api.delete(NAMESPACES, made.name)

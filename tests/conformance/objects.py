@@ -1,6 +1,10 @@
 """Manifests that the conformance tests create."""
 
+from typing import Any
+
 from skysail.api.raw import Raw
+
+RUN_SECONDS, EXIT_CODE = "skysail.io/run-seconds", "skysail.io/exit-code"
 
 
 def config_map(name: str, **data: str) -> Raw:
@@ -31,3 +35,22 @@ def deployment(name: str, replicas: int, image: str = "nginx:1", **spec: object)
             "replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template, **spec,
         },
     }  # fmt: skip
+
+
+def job(name: str, *, run_seconds: float = 0.2, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
+    annotations = {RUN_SECONDS: str(run_seconds), EXIT_CODE: str(exit_code)}
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "job"}]},
+    }
+    return {"metadata": {"name": name}, "spec": {"template": template, **spec}}
+
+
+def workload(name: str, image: str = "app:1", **spec: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    selector = {"matchLabels": {"app": name}}
+    return {"metadata": {"name": name}, "spec": {"selector": selector, "template": template, **spec}}
+
+
+def with_image(image: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}

@@ -3,15 +3,11 @@
 One set of controllers, a scheduler and three hollow nodes serve the whole module.
 """
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from skysail.api.apps import StatefulSet
-from skysail.api.core import Pod
 from skysail.api.errors import TooManyRequests
 from skysail.api.kinds import (
     CONFIGMAPS,
@@ -29,73 +25,12 @@ from skysail.api.kinds import (
 )
 from skysail.client.api_client import ApiClient
 from skysail.controllers.pods import controller_of, is_ready
-from skysail.controllers.registry import all_controllers
-from skysail.simulator.hollow import HollowNode, HollowNodes
-from tests.conformance.components import running_controllers, running_scheduler
-from tests.conformance.conftest import connect
-from tests.conformance.objects import config_map, deployment, pod
+from tests.conformance.conftest import HOSTS
+from tests.conformance.objects import config_map, deployment, job, pod, with_image, workload
+from tests.conformance.seen import all_ready, has_ended
 from tests.conformance.waiting import wait_until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-HOSTS = ("load-a", "load-b", "load-c")
-RUN_SECONDS, EXIT_CODE = "skysail.io/run-seconds", "skysail.io/exit-code"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def api(config: Path) -> AsyncIterator[ApiClient]:
-    """A client of a cluster that works."""
-    hollow = HollowNodes([HollowNode(name) for name in HOSTS])
-    async with (
-        connect(config) as client,
-        running_controllers(config, [*all_controllers(), hollow]),
-        running_scheduler(config),
-    ):
-        await hollow.wait_registered()
-        yield client
-        for name in HOSTS:
-            await client.delete(NODES, name)
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def space(api: ApiClient) -> AsyncIterator[str]:
-    """A namespace of the test's own."""
-    made = await api.create(NAMESPACES, {"metadata": {"generateName": "workloads-"}})
-    yield made.name
-    await api.delete(NAMESPACES, made.name)
-
-
-def job(name: str, *, run_seconds: float = 0.2, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
-    annotations = {RUN_SECONDS: str(run_seconds), EXIT_CODE: str(exit_code)}
-    template = {
-        "metadata": {"annotations": annotations},
-        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "job"}]},
-    }
-    return {"metadata": {"name": name}, "spec": {"template": template, **spec}}
-
-
-def workload(name: str, image: str = "app:1", **spec: Any) -> dict[str, Any]:
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": image}]}}
-    selector = {"matchLabels": {"app": name}}
-    return {"metadata": {"name": name}, "spec": {"selector": selector, "template": template, **spec}}
-
-
-def with_image(image: str) -> dict[str, Any]:
-    return {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
-
-
-def all_ready(count: int, image: str = "") -> Any:
-    def satisfied(pods: list[Pod]) -> bool:
-        right = [each for each in pods if is_ready(each) and (not image or each.spec.containers[0].image == image)]
-        return len(right) == len(pods) == count
-
-    return satisfied
-
-
-def has_ended(how: str) -> Any:
-    return lambda found: (
-        [item.type for each in found for item in each.status.conditions if item.status == "True" and item.type == how]
-        == [how]
-    )
 
 
 # Deployments
