@@ -2,7 +2,7 @@
 
 Each pod is created alone and the real one's answer awaited: a node, a condition, a nomination. Ours decides the same
 pod on the same state of the same cluster; afterwards the real one's choice is taken over, so that the streams stay
-together after a tie. A nominated pod is decided again when its victims are gone. Totals of the real one come from its
+together after a tie. A nominated pod is decided again when its victims are gone. Scores of the real one come from its
 log (`--vmodule=schedule_one=10`).
 
 What the copy of the cluster learns while a decision is awaited is held back until ours has decided.
@@ -10,8 +10,7 @@ What the copy of the cluster learns while a decision is awaited is held back unt
 
 import asyncio
 import random
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from e2e.harness.mirror import Mirror
 from e2e.harness.provisioner import Provisioner
 from e2e.harness.random_cluster import Made
 from e2e.harness.random_pods import Wanted
+from e2e.harness.score_log import differing, our_scores, scores_of
 from skysail.api.core import Pod
 from skysail.api.errors import ApiError
 from skysail.api.kinds import (
@@ -44,7 +44,6 @@ from skysail.scheduler.live import READ
 from skysail.scheduler.scenario import build_framework, build_world, resolve_profiles
 from skysail.simulator.hollow import without_not_ready
 
-_TOTAL = re.compile(r"Calculated node's final score for pod\" pod=\"([^\"]+)\" node=\"([^\"]+)\" score=(-?\d+)")
 _INFORMERS_SECONDS = 0.05
 """How long kube-scheduler's informers may take to hear of a change."""
 _ANSWER_SECONDS = 20.0
@@ -161,7 +160,7 @@ class Differential:
             self.result.seen["lost a race for a volume"] += (
                 1  # another controller wrote the claim; decided all the same
             )
-        elif reason_of(real) != decision.get("fit_error", decision.get("cycle_error")):
+        elif reason_of(real) not in _possible_reasons(decision):
             self._differs(real, f"real {reason_of(real)!r}, ours {_told(decision)}")
         if real.status.nominated_node_name:
             await self._preempts(real, decision)
@@ -327,23 +326,13 @@ class Differential:
         self.mirror.let_go(until=condition)
         await self.mirror.wait(lambda: self.mirror.holds, what, _ANSWER_SECONDS)
 
-    def compare_totals(self, log: Path) -> None:
-        """Hold every total in the real one's log against ours."""
-        real: dict[str, dict[str, int]] = defaultdict(dict)
-        with log.open(errors="replace") as lines:
-            for line in lines:
-                if found := _TOTAL.search(line):
-                    real[found.group(1)][found.group(2)] = int(found.group(3))
-        for key, totals in real.items():
+    def compare_scores(self, log: Path) -> None:
+        """Hold every score in the real one's log against ours."""
+        for key, real in scores_of(log).items():
             decision = self.decisions.get(key)
-            if decision is None or "totals" not in decision:
-                continue
-            self.result.seen["totals compared"] += len(totals)
-            ours = dict(zip(decision["feasible"], decision["totals"], strict=True))
-            if ours != totals:
-                differing = {name: (totals.get(name), ours.get(name)) for name in {*totals, *ours}}
-                wrong = {name: pair for name, pair in sorted(differing.items()) if pair[0] != pair[1]}
-                self.result.found.append(f"{key}: totals (real, ours) {dict(list(wrong.items())[:4])}")
+            if decision is not None and "totals" in decision:
+                self.result.seen["scores compared"] += sum(map(len, real.values()))
+                self.result.found += [f"{key}: {line}" for line in differing(real, our_scores(decision))]
 
 
 def reason_of(pod: Pod) -> str:
@@ -357,6 +346,14 @@ def reason_of(pod: Pod) -> str:
 def is_decided(pod: Pod) -> bool:
     """Whether a pod is bound, or has been refused with a reason."""
     return bool(pod.spec.node_name or reason_of(pod))
+
+
+def _possible_reasons(decision: Raw) -> set[str]:
+    """What may be said of a refused pod: where plugins fail on several nodes, kube-scheduler names any of them."""
+    if "cycle_error" not in decision:
+        return {decision.get("fit_error", "")}
+    failed = [each for each in decision.get("filter", {}).values() if each["code"] == "Error"]
+    return {decision["cycle_error"], *(reason for each in failed for reason in each["reasons"])}
 
 
 def _has_claims(pod: Pod | None, count: int) -> bool:

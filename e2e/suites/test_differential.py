@@ -6,6 +6,7 @@ in `e2e/harness/explained.txt`.
 
 import os
 import random
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from e2e.harness.control_plane import ControlPlane
 from e2e.harness.differential import Differences, Differential
 from e2e.harness.explained import unexplained
 from e2e.harness.random_cluster import Made, random_cluster
+from e2e.harness.random_config import random_config
 from e2e.harness.random_devices import device_cluster
 from e2e.harness.stream import device_stream, mixed_stream
 from skysail.api import kinds
+from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
 from tests.conformance.conftest import connect
 
@@ -25,34 +28,36 @@ SEEDS = int(os.environ.get("SEEDS", "2"))
 FIRST = int(os.environ.get("FIRST_SEED", "0"))
 PODS = int(os.environ.get("PODS", "250"))
 DEVICE_PODS = int(os.environ.get("DEVICE_PODS", str(max(1, min(PODS, 200) // 2))))
-_CONTROLLERS = "persistentvolume-binder-controller,resourceclaim-controller,garbage-collector-controller"
+CONTROLLERS = "persistentvolume-binder-controller,resourceclaim-controller,garbage-collector-controller"
+DEFAULT: Raw = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+Stream = Callable[[Differential, random.Random, int], Awaitable[None]]
 
 
-def scheduler_config(control_plane: ControlPlane) -> Path:
+def scheduler_config(control_plane: ControlPlane, config: Raw | None) -> Path:
     path = control_plane.root / "scheduler.yaml"
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
+    here = {
         "clientConnection": {"kubeconfig": str(control_plane.kubeconfig), "qps": 1000, "burst": 2000},
         "leaderElection": {"leaderElect": False},
         "percentageOfNodesToScore": 100,
     }
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump((config or DEFAULT) | here))
     return path
 
 
-async def both_run(control_plane: ControlPlane, cluster: Made, stream, seed: int, pods: int) -> None:
+async def both_run(
+    control_plane: ControlPlane, cluster: Made, stream: Stream, seed: int, pods: int, config: Raw | None = None
+) -> None:
     result = Differences()
     async with connect(control_plane.kubeconfig) as client:
-        both = Differential(client, result)
+        both = Differential(client, result, config)
         await both.prepare(cluster)
-        control_plane.start_controller_manager(_CONTROLLERS)
-        control_plane.start_scheduler(scheduler_config(control_plane), "--vmodule=schedule_one=10")
+        control_plane.start_controller_manager(CONTROLLERS)
+        control_plane.start_scheduler(scheduler_config(control_plane, config), "--vmodule=schedule_one=10")
         async with both.following():
             await wait_scheduling(client, both)
             await stream(both, random.Random(seed), pods)
     control_plane.kill("kube-scheduler")
-    both.compare_totals(control_plane.root / "kube-scheduler.log")
+    both.compare_scores(control_plane.root / "kube-scheduler.log")
     told = ", ".join(f"{count} {what}" for what, count in sorted(result.seen.items()))
     found, explained = unexplained(result.found)
     print(f"seed {seed}: {told}; {len(found)} differences, {explained} explained")
@@ -81,3 +86,10 @@ async def test_both_decide_alike_about_devices(control_plane: ControlPlane, seed
     cluster = random_cluster(rng, 12)
     nodes = [body["metadata"]["name"] for kind, _, body in cluster if kind is kinds.NODES]
     await both_run(control_plane, cluster + device_cluster(rng, nodes), device_stream, seed, DEVICE_PODS)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+async def test_both_decide_alike_with_other_settings(control_plane: ControlPlane, seed: int) -> None:
+    rng = random.Random(2_000 + seed)
+    cluster, config = random_cluster(rng, rng.choice((12, 25, 40))), random_config(rng)
+    await both_run(control_plane, cluster, mixed_stream, 2_000 + seed, PODS, config)
