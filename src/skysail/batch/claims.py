@@ -1,15 +1,23 @@
 """Live claims come first: what was promised is kept, waits, or ends, before anybody else is looked at.
 
+all victims gone    the tasks are placed where they were promised room, or wherever else they fit, and bound
+something came free the same is tried: room elsewhere is as good
 victims left        WaitingVictims; evictions not yet under way are asked for again (a crash may have come between)
-all gone            the tasks are bound, if the promised nodes really have the room
 past its deadline   the promise ends, the job waits like all others
+
+Keeping a promise is an ordinary placement with every plugin: a node that was cordoned, tainted or relabelled meanwhile
+is no place any more, whatever room it has.
 """
 
-from skysail.batch.effects import BindBatch, Eviction
+from skysail.batch.actions.allocate_zone import place_in_zone
+from skysail.batch.effects import Eviction
+from skysail.batch.expressions import RowMask
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.pausing import Steps
+from skysail.batch.placing import Placer
+from skysail.batch.rows import rows_of
 from skysail.batch.session import Session
 
 
@@ -22,43 +30,49 @@ def honour_claims(session: Session) -> Steps:
             continue
         job = world.jobs[key]
         with session.turn_of(job):
-            if not world.victims_left(claim):
-                _keep(session, job, claim)
-            elif claim.deadline <= session.now:
+            is_free = not world.victims_left(claim)
+            if (is_free or key in world.sleepers.awake) and _place_now(session, job, claim):
+                pass
+            elif is_free or claim.deadline <= session.now:
                 _end(session, job)
             else:
                 _wait(session, job, claim)
         yield from session.pause()
 
 
-def _keep(session: Session, job: Job, claim: Claim) -> None:
-    world = session.world
-    tasks = job.in_state(TaskState.CLAIMED)
-    if not all(_has_room(session, node) for node in claim.placement.values()):
-        _end(session, job)
-        return
-    world.end_claim(job, kept=True)
-    for task in tasks:
-        world.move(task, TaskState.BINDING, task.node)
-    session.effects.binds.append(BindBatch(job, tasks, claim))
+def _place_now(session: Session, job: Job, claim: Claim) -> bool:
+    """Bind the job's minimum, on the promised nodes or elsewhere; whether that could be done."""
+    nodes = list(dict.fromkeys(claim.placement.values()))
+    session.world.lift_claim(job)
+    session.nodes.refresh(nodes)
+    if session.validate(job) is None:
+        for rows in (rows_of(session, nodes), None):
+            if _try(session, job, claim, rows):
+                return True
+    session.world.lay_claim(job, claim)
+    session.nodes.refresh(nodes)
+    return False
+
+
+def _try(session: Session, job: Job, claim: Claim, rows: RowMask | None) -> bool:
+    with session.statement() as statement:
+        placer = Placer(session, job, statement, statement.allocate)
+
+        def attempt(mask: RowMask | None) -> bool:
+            placer.rows = mask if rows is None else rows if mask is None else mask & rows
+            return placer.place_minimum()
+
+        if not place_in_zone(session, job, attempt) or not placer.placed or not statement.commit():
+            return False
+    tasks = [task for task, _ in placer.placed]
+    session.world.end_claim(job, kept=True)
+    session.effects.binds[-1].kept = claim
     session.note("keep", job.key, *(f"{task.uid}@{task.node}" for task in tasks))
-    for task in tasks:
-        session.fire("bind", job, (task,), task.node)
     if session.is_enough(job):
         job.was_ready, job.admitted = True, session.now
     if not job.pending():
         session.settle(job, None)
-
-
-def _has_room(session: Session, node: str) -> bool:
-    """Whether a node holds what is accounted to it, the promised tasks included."""
-    account = session.world.cache.node_info(node)
-    if account is None or not account.exists:
-        return False
-    offered = account.allocatable
-    return len(account.pods) <= offered.get("pods", 0) and all(
-        amount <= offered.get(name, 0) for name, amount in account.requested.items()
-    )
+    return True
 
 
 def _end(session: Session, job: Job) -> None:
@@ -85,5 +99,5 @@ def waiting_for_victims(claim: Claim) -> Outcome:
         OutcomeCode.WAITING_VICTIMS,
         f"waits for {len(claim.victims)} pods to leave: {names}",
         {"victims": len(claim.victims)},
-        next_events=(told(Event.POD_GONE), told(Event.CLAIM_ENDED)),
+        next_events=(told(Event.POD_GONE), told(Event.NODE_ADDED), told(Event.NODE_CHANGED), told(Event.CLAIM_ENDED)),
     )

@@ -47,6 +47,7 @@ class Balance:
         session: Whose shares and ledger.
         job: The beneficiary.
         keys: Dimensions that matter.
+        spares: Whether a queue is left its share to the last unit; else one unit may be part above and part below.
         chosen: Units taken so far.
         taken: What they free, by queue just below the common ancestor, and key.
     """
@@ -54,6 +55,7 @@ class Balance:
     session: Session
     job: Job
     keys: Sequence[FlavorResource]
+    spares: bool = False
     chosen: list[Unit] = field(default_factory=list)
     taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
     _may_claim: dict[str, bool] = field(default_factory=dict)
@@ -113,7 +115,8 @@ class Balance:
                 states = any(figures.deserved is not None for figures in side.spec.figures.values())
                 if states and side.figures(key).deserved is None:
                     share = side.figures(key).guarantee or 0
-                if ledger.used(side.name, key) - total.get(key, 0) + unit[key] > share:
+                left = ledger.used(side.name, key) - total.get(key, 0)
+                if (left >= share) if self.spares else (left + unit[key] > share):
                     above = True
             if not above:
                 return False

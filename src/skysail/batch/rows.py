@@ -4,6 +4,7 @@ Tasks of one signature share an answer. As long as no room came free in the sess
 an answer stays an upper bound while others allocate.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,6 +117,13 @@ def flavor_rows(session: Session, flavor: str) -> RowMask:
         return known[1]  # type: ignore[no-any-return]
     mask = np.array([flavors.of(name) == flavor for name in table.names], dtype=np.bool_)
     table.memo[key] = (version, mask)
+    return mask
+
+
+def rows_of(session: Session, nodes: Iterable[str]) -> RowMask:
+    """(size,) bool: the rows of these nodes."""
+    mask: RowMask = np.zeros(session.nodes.table.size, dtype=np.bool_)
+    mask[session.nodes.rows_of(nodes)] = True
     return mask
 
 

@@ -205,6 +205,28 @@ class TaskBook(SlotBook):
         self.tell(Event.CLAIM_ENDED)
         self._wake(job)
 
+    def lift_claim(self, job: Job) -> None:
+        """Take a claim's tasks out of the account, to see whether they fit now; `lay_claim` or an end must follow.
+
+        Nobody is told: nothing came free by it.
+        """
+        for task in job.in_state(TaskState.CLAIMED):
+            self.unassume(task)
+            self._unreserve(task)
+            self._uncharge(task)
+            self._count_wanted(task, 1)
+            task.state, task.node = TaskState.PENDING, ""
+
+    def lay_claim(self, job: Job, claim: Claim) -> None:
+        """Put them back where they were promised room."""
+        for uid, node in claim.placement.items():
+            task = self.tasks.get(uid)
+            if task is not None and task.job is job and task.state is TaskState.PENDING:
+                self.assume(task, node)
+                self._count_wanted(task, -1)
+                task.state, task.node = TaskState.CLAIMED, node
+                self._charge(task)
+
     def victims_left(self, claim: Claim) -> list[str]:
         """Uids of a claim's victims that still take room."""
         return [uid for uid in claim.victims if self.cache.pod_state(uid) is not None]

@@ -5,12 +5,18 @@ stays in the zone it has. This is a stage of `allocateJob`; by itself the action
 """
 
 from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
 
 from skysail.batch.expressions import RowMask
 from skysail.batch.model.job import HELD, Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
-from skysail.batch.rows import capacity, fitting, signature, zones
+from skysail.batch.rows import capacity, fitting, signature, times, zones
 from skysail.batch.session import Arguments, Session
+
+DOMAINS_TRIED: Final = 64
+"""In how many domains a job is tried whose members must be near each other."""
 
 
 class AllocateZone:
@@ -41,10 +47,35 @@ def place_in_zone(session: Session, job: Job, attempt: Callable[[RowMask | None]
     """
     wish = job.spec.zone if job.spec is not None else None
     if wish is None or not (wish.required or wish.preferred):
-        return attempt(None)
+        return attempt(None) or any(attempt(mask) for mask in affinity_domains(session, job))
     if any(attempt(mask) for _, mask in candidate_zones(session, job)):
         return True
     return not wish.required and attempt(None)
+
+
+def affinity_domains(session: Session, job: Job) -> Iterator[RowMask]:
+    """Domains in which a job whose members must be near each other may hold together, the tightest first.
+
+    Members are placed one by one, and where the first goes the others must follow: so it is tried domain by domain.
+    """
+    tasks = job.in_state(TaskState.PENDING)
+    labels = session.world.namespaces.get(job.namespace, {})
+    terms = [term for task in tasks[:1] for term in task.info.required_affinity if term.matches(task.pod, labels)]
+    table, lacking = session.nodes.table, max(0, job.min_member - job.counts().total)
+    for key in dict.fromkeys(term.topology_key for term in terms):
+        domains: dict[str, list[int]] = {}
+        for row, info in enumerate(table.infos[: table.size]):
+            value = info.node.metadata.labels.get(key) if info is not None and info.exists else None
+            if value is not None:
+                domains.setdefault(value, []).append(row)
+        kinds = {signature(session, task): task for task in tasks}
+        places = sum(times(session, task) for task in kinds.values())
+        sizes = {value: int(np.take(places, rows).sum()) for value, rows in domains.items()}
+        fitting_domains = [value for value in domains if sizes[value] >= lacking]
+        for value in sorted(fitting_domains, key=lambda value: (sizes[value], value))[:DOMAINS_TRIED]:
+            mask: RowMask = np.zeros(table.size, dtype=np.bool_)
+            mask[domains[value]] = True
+            yield mask
 
 
 def candidate_zones(session: Session, job: Job) -> Iterator[tuple[str, RowMask]]:

@@ -2,8 +2,9 @@
 
     for each job below its minimum that found no place, in order:
         candidates, in order, as long as they are legal together        `victims`, `moves`
-        would it fit with all of them gone?                             no: once more node by node (`gathering`);
-                                                                        no again: nothing happens, and it is said so
+        would it fit with all of them gone?                             no: once more node by node (`gathering`), then
+                                                                        with units that leave their queue below its
+                                                                        share; no again: nothing happens, and is said
         the shortest prefix with which it fits                          binary search, all constraints, in a Statement
         put back each unit without which it still fits                  a minimal set
         is the move legal in the final state?                           potential falls, claim within entitlement
@@ -14,6 +15,7 @@ The job's tasks hold their places as claimed until the victims are gone (`skysai
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -133,8 +135,8 @@ class Reclaim:
     def _find(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[Move | None]:
         keys = short_keys(session, job)
         within = may_claim(session, job, keys)
-        for by_node in (False, True):
-            balance = Balance(session, job, keys)
+        for spares, by_node in product((True, False), (False, True)):
+            balance = Balance(session, job, keys, spares=spares)
             order = (yield from gathered(session, job, units)) if by_node else units
             for number, unit in enumerate(order, 1):
                 if number % _UNITS_AT_ONCE == 0:

@@ -1,0 +1,434 @@
+"""Faults that other schedulers' users reported, each as the kind it is of: evictions, promises, quotas, placement."""
+
+import msgspec
+import pytest
+
+from skysail.batch.model.specs import FlavorSpec, Preemption
+from skysail.testing.builders import HOSTNAME, make_node, taint
+from skysail.testing.placement import affinity, away_from, near
+from tests.batch.lab import GPU, Lab, figures
+
+
+def apart(name):
+    """Required anti-affinity on hosts against pods of this app."""
+    return affinity(away=[away_from({"app": name}, HOSTNAME)])
+
+
+def together(name):
+    """Required affinity on hosts to pods of this app."""
+    return affinity(near=[near({"app": name}, HOSTNAME)])
+
+
+# -- evictions: no more than needed, whole gangs, the right ones ---------------------------------------------------
+
+
+def test_one_member_of_an_elastic_gang_leaves_for_one_pod_not_all_above_its_minimum():
+    lab = Lab()
+    lab.nodes(1, gpus=11)
+    lab.gang("elastic", 11, 1, gpus=1)
+    lab.cycle()
+    lab.pod("urgent", gpus=1, priority=100)
+    lab.cycle(3)
+    assert (len(lab.evicted), lab.count("urgent"), lab.count("elastic")) == (1, 1, 10)
+
+
+def test_two_small_members_take_the_place_of_one_large_pod():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.pod("low", gpus=8)
+    lab.cycle()
+    lab.gang("high", 2, gpus=2, priority=10)
+    lab.cycle(3)
+    assert (lab.count("high"), len(lab.evicted)) == (2, 1)
+
+
+def test_a_gang_at_its_minimum_leaves_whole_or_not_at_all():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.gang("low", 6, gpus=1)
+    lab.pod("small", gpus=2)
+    lab.cycle()
+    lab.pod("high", gpus=3, priority=10)
+    lab.cycle(3)
+    assert lab.count("high") == 1
+    assert lab.count("low") in (0, 6)
+    assert {name.partition("-")[0] for name, _ in lab.evicted} == {"low"}
+
+
+def test_two_jobs_that_want_the_same_victim_cost_one_eviction():
+    lab = Lab()
+    lab.leaves_at_once = False
+    lab.nodes(1, gpus=8)
+    lab.pod("low", gpus=4)
+    lab.run(lab.pod("system", scheduler="default-scheduler", gpus=4), "n000")
+    lab.cycle()
+    for name in ("one", "two"):
+        lab.pod(name, gpus=4, priority=10)
+    lab.cycle(5)
+    assert lab.evicted == [("low", "pod:default/one")]
+    lab.finish_leaving()
+    lab.cycle(2)
+    assert (lab.count("one"), lab.count("two"), len(lab.evicted)) == (1, 0, 1)
+
+
+def test_an_unfit_first_candidate_does_not_end_the_search():
+    """The first victim in order is larger than what its queue has above its share; the next one is right."""
+    lab = Lab()
+    lab.nodes(2, gpus=8)
+    lab.queue("mine", figures=figures(deserved=8))
+    lab.queue("theirs", figures=figures(deserved=8))
+    lab.run(lab.pod("early", queue="theirs", gpus=4), "n000")
+    lab.run(lab.pod("mine0", queue="mine", gpus=4), "n000")
+    lab.world.now += 10
+    lab.run(lab.pod("late-large", queue="theirs", gpus=8), "n001")
+    lab.cycle()
+    lab.pod("job", queue="mine", gpus=4)
+    lab.cycle(3)
+    assert lab.evicted == [("early", "pod:default/job")]
+    assert lab.count("job") == 1
+
+
+def test_a_queue_that_states_a_limit_only_may_be_reclaimed():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("mine", figures=figures(deserved=8))
+    lab.queue("limited", figures=figures(capability=8))
+    lab.gang("low", 8, 1, "limited", gpus=1)
+    lab.cycle()
+    lab.gang("job", 4, queue="mine", gpus=1)
+    lab.cycle(3)
+    assert (lab.count("job"), lab.count("low")) == (4, 4)
+
+
+def test_a_first_job_that_cannot_be_helped_does_not_keep_the_others_from_reclaiming():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("mine", figures=figures(deserved=4, capability=4))
+    lab.queue("theirs", figures=figures(deserved=0))
+    lab.gang("low", 8, 1, "theirs", gpus=1)
+    lab.cycle()
+    lab.gang("too-large", 1, queue="mine", gpus=5)
+    lab.gang("nowhere", 1, queue="mine", gpus=1, node_selector={"no": "where"})
+    lab.gang("job", 2, queue="mine", gpus=1)
+    lab.cycle(3)
+    assert lab.count("job") == 2
+
+
+def test_nobody_is_evicted_while_there_is_room():
+    lab = Lab()
+    lab.nodes(2, gpus=8)
+    lab.queue("q", figures=figures(deserved=4, capability=16))
+    lab.pod("low", queue="q", gpus=2)
+    lab.cycle()
+    lab.pod("high", queue="q", gpus=2, priority=1000)
+    lab.cycle()
+    assert (lab.evicted, lab.count("high")) == ([], 1)
+
+
+def test_a_queue_above_its_share_in_what_is_short_takes_nothing_though_it_is_below_in_the_rest():
+    lab = Lab()
+    lab.nodes(1, gpus=8, cpu="16")
+    both = figures(deserved=4) | figures(deserved=8000, resource="cpu")
+    lab.queue("mine", figures=both)
+    lab.queue("theirs", figures=both)
+    lab.gang("mine0", 1, queue="mine", cpu="8")
+    lab.gang("theirs0", 8, 1, "theirs", gpus=1, cpu="1")
+    lab.cycle()
+    lab.gang("job", 1, queue="mine", gpus=1, cpu="4")
+    lab.cycle(3)
+    assert lab.evicted == []
+
+
+def test_pods_of_a_full_node_leave_when_its_pod_slots_are_what_is_short():
+    lab = Lab()
+    lab.nodes(1, pods="2")
+    for number in range(2):
+        lab.pod(f"low-{number}")
+    lab.cycle()
+    lab.pod("high", priority=10)
+    lab.cycle(3)
+    assert (len(lab.evicted), lab.count("high")) == (1, 1)
+
+
+def test_who_stands_in_the_way_by_anti_affinity_leaves_though_there_is_room():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.pod("low", labels={"app": "x"}, gpus=1)
+    lab.cycle()
+    lab.pod("high", priority=10, gpus=1, labels={"app": "x"}, affinity=apart("x"))
+    lab.cycle(3)
+    assert (lab.evicted, lab.count("high")) == ([("low", "pod:default/high")], 1)
+
+
+def test_a_job_above_its_share_moves_nobody_who_is_below_theirs():
+    lab = Lab()
+    lab.nodes(2, gpus=8)
+    lab.queue("fat", figures=figures(deserved=4))
+    lab.queue("thin", figures=figures(deserved=12))
+    lab.gang("fat0", 6, queue="fat", gpus=1)
+    for number in range(4):
+        lab.gang(f"thin{number}", 1, queue="thin", gpus=2)
+    lab.cycle()
+    lab.gang("fat1", 1, queue="fat", gpus=6)
+    lab.cycle(5)
+    assert lab.evicted == []
+
+
+# -- promises ------------------------------------------------------------------------------------------------------
+
+
+def preempting():
+    """A pod waits for one node's pod to leave."""
+    lab = Lab()
+    lab.leaves_at_once = False
+    lab.nodes(1, gpus=8)
+    lab.pod("low", gpus=8)
+    lab.cycle()
+    lab.pod("high", gpus=8, priority=10)
+    lab.cycle()
+    assert lab.code("high") == "WaitingVictims"
+    return lab
+
+
+@pytest.mark.parametrize("change", ["cordoned", "tainted", "relabelled"])
+def test_a_promise_on_a_node_that_no_longer_takes_the_pod_is_not_kept(change):
+    lab = Lab()
+    lab.leaves_at_once = False
+    lab.nodes(1, gpus=8, labels={"pool": "a"})
+    lab.pod("low", gpus=8)
+    lab.cycle()
+    lab.pod("high", gpus=8, priority=10, node_selector={"pool": "a"})
+    lab.cycle()
+    said = {
+        "cordoned": {"labels": {"pool": "a"}, "unschedulable": True},
+        "tainted": {"labels": {"pool": "a"}, "taints": [taint("gone:NoSchedule")]},
+        "relabelled": {"labels": {"pool": "b"}},
+    }[change]
+    lab.world.set_node(make_node("n000", cpu="64", memory="256Gi", pods="110", capacity={GPU: "8"}, **said))
+    lab.finish_leaving()
+    lab.cycle(2)
+    assert ("high", "n000") not in lab.bound
+    assert lab.code("high") == "NoNode"
+    assert lab.world.claims == {}
+    lab.nodes(1, prefix="other", gpus=8, labels={"pool": "a"})
+    lab.cycle()
+    assert lab.node_of("high") == "other000"
+
+
+def test_a_beneficiary_that_is_gone_leaves_its_room_to_others():
+    lab = preempting()
+    lab.delete("high")
+    lab.finish_leaving()
+    lab.pod("next", gpus=8)
+    lab.cycle()
+    assert lab.count("next") == 1
+
+
+def test_who_was_promised_room_takes_what_comes_free_elsewhere_first():
+    lab = preempting()
+    lab.nodes(1, prefix="new", gpus=8)
+    lab.cycle()
+    assert lab.count("high") == 1
+    assert lab.node_of("high") == "new000"
+    assert lab.world.claims == {}
+    lab.pod("next", gpus=8)
+    lab.finish_leaving()
+    lab.cycle()
+    assert lab.count("next") == 1
+
+
+def test_a_victim_that_never_leaves_holds_nobody_for_ever():
+    lab = preempting()
+    lab.cycle(400)
+    assert lab.world.claims == {}
+    assert lab.code("high") in ("NoNode", "NotEnough")
+    assert [name for name, _ in lab.evicted] == ["low"]
+    lab.nodes(1, prefix="new", gpus=8)
+    lab.cycle()
+    assert lab.count("high") == 1
+
+
+def test_a_higher_job_that_comes_later_does_not_take_a_promise_but_gets_its_own():
+    lab = preempting()
+    lab.nodes(1, prefix="b", gpus=4)
+    lab.pod("low2", gpus=4)
+    lab.cycle()
+    lab.pod("higher", gpus=4, priority=100)
+    lab.cycle()
+    assert lab.code("higher") == "WaitingVictims"
+    lab.finish_leaving()
+    lab.cycle(2)
+    assert (lab.count("high"), lab.count("higher")) == (1, 1)
+
+
+# -- heads, flavors, borrowing -------------------------------------------------------------------------------------
+
+
+def test_a_head_of_a_strict_line_keeps_no_other_queue_from_borrowing_what_it_cannot_use():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("cohort", figures=figures(capability=8))
+    lab.queue("guaranteed", parent="cohort", dequeue="fifo", figures=figures(deserved=8))
+    lab.queue("effort", parent="cohort", figures=figures(deserved=0))
+    lab.gang("g1", 1, queue="guaranteed", gpus=4)
+    lab.cycle()
+    lab.gang("g2", 1, queue="guaranteed", gpus=8)
+    lab.gang("e1", 1, queue="effort", gpus=4)
+    lab.cycle()
+    assert (lab.count("g1"), lab.count("g2"), lab.count("e1")) == (1, 0, 1)
+
+
+def test_within_its_share_a_job_goes_before_an_older_one_that_borrows():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("one", figures=figures(deserved=2))
+    lab.queue("two", figures=figures(deserved=6))
+    lab.gang("o1", 1, queue="one", gpus=2)
+    lab.cycle()
+    lab.gang("older", 1, queue="one", gpus=6)
+    lab.gang("within", 1, queue="two", gpus=6)
+    lab.cycle()
+    assert (lab.count("within"), lab.count("older")) == (1, 0)
+
+
+def test_a_full_first_flavor_is_followed_by_the_next():
+    lab = Lab()
+    lab.nodes(1, prefix="x", cpu="4", labels={"arch": "x86"})
+    lab.nodes(1, prefix="a", cpu="4", labels={"arch": "arm"})
+    lab.world.set_flavors([FlavorSpec("x86", {"arch": "x86"}), FlavorSpec("arm", {"arch": "arm"})])
+    cpu = figures(2000, 2000, resource="cpu", flavor="x86") | figures(2000, 4000, resource="cpu", flavor="arm")
+    lab.queue("q", flavors=("x86", "arm"), figures=cpu)
+    for number in range(4):
+        lab.gang(f"j{number}", 1, queue="q", cpu="2")
+    lab.cycle()
+    assert sorted(lab.node_of(f"j{number}-0") for number in range(4)) == ["", "a000", "a000", "x000"]
+
+
+def test_an_elastic_job_that_wants_more_holds_up_nobody():
+    lab = Lab()
+    lab.nodes(1, gpus=9)
+    lab.queue("q", dequeue="fifo", figures=figures(capability=9))
+    lab.gang("wide", 10, 1, "q", gpus=2)
+    lab.cycle()
+    lab.gang("small", 1, queue="q", gpus=1)
+    lab.cycle()
+    assert (lab.count("wide"), lab.count("small")) == (4, 1)
+
+
+def test_a_driver_of_another_queue_gets_in_when_executors_fill_the_cluster():
+    lab = Lab()
+    lab.nodes(2, cpu="8")
+    for name in ("test1", "test2"):
+        lab.queue(name, weight=50)
+    lab.gang("driver1", 1, queue="test1", cpu="1")
+    lab.gang("executors1", 15, 1, "test1", cpu="1")
+    lab.cycle()
+    lab.gang("driver2", 1, queue="test2", cpu="1")
+    lab.cycle(3)
+    assert lab.count("driver2") == 1
+    assert len(lab.evicted) == 1
+
+
+# -- groups that change --------------------------------------------------------------------------------------------
+
+
+def test_a_minimum_that_is_lowered_wakes_the_gang_and_one_that_is_raised_evicts_nobody():
+    lab = Lab()
+    lab.nodes(1, gpus=4)
+    lab.gang("job", 3, 5, gpus=1)
+    lab.cycle()
+    assert lab.code("job") == "MembersMissing"
+    lab.group("job", 3)
+    lab.cycle()
+    assert lab.count("job") == 3
+    lab.group("job", 4)
+    lab.cycle(3)
+    assert (lab.count("job"), lab.code("job"), lab.evicted) == (3, None, [])
+
+
+def test_a_group_that_vanishes_while_it_waits_says_so_and_runs_when_it_is_back():
+    lab = Lab()
+    lab.gang("job", 2, gpus=1)
+    lab.cycle()
+    lab.world.remove_group("default/job")
+    lab.cycle()
+    assert lab.code("job") == "PodGroupMissing"
+    lab.group("job", 2)
+    lab.nodes(1, gpus=2)
+    lab.cycle()
+    assert lab.count("job") == 2
+
+
+def test_running_pods_move_with_their_group_to_another_queue():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("a", figures=figures(capability=4))
+    lab.queue("b", figures=figures(capability=8))
+    lab.gang("job", 4, queue="a", gpus=1)
+    lab.cycle()
+    lab.group("job", 4, "b")
+    lab.gang("next", 4, queue="a", gpus=1)
+    lab.cycle()
+    assert (lab.count("job"), lab.count("next")) == (4, 4)
+
+
+# -- placement -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nodes", "runs"), [(3, 0), (4, 4)])
+def test_members_that_must_be_apart_start_together_or_not_at_all(nodes, runs):
+    lab = Lab()
+    lab.nodes(nodes, gpus=8)
+    lab.gang("job", 4, gpus=1, labels={"app": "job"}, affinity=apart("job"))
+    lab.cycle(2)
+    assert lab.count("job") == runs
+    assert len({lab.node_of(f"job-{number}") for number in range(4)} - {""}) == runs
+
+
+def test_members_that_must_be_together_find_the_one_node_that_holds_all():
+    lab = Lab()
+    lab.nodes(3, gpus=3)
+    lab.nodes(1, prefix="z", gpus=4)
+    lab.gang("job", 4, gpus=1, labels={"app": "job"}, affinity=together("job"))
+    lab.cycle(2)
+    assert {lab.node_of(f"job-{number}") for number in range(4)} == {"z000"}
+
+
+def test_what_no_node_offers_is_said_and_evicts_nobody():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("a", figures=figures(deserved=8))
+    lab.queue("b", figures=figures(deserved=0))
+    lab.gang("low", 8, 1, "b", gpus=1)
+    lab.cycle()
+    lab.gang("job", 1, queue="a", requests={"example.com/fpga": "1"})
+    lab.cycle(3)
+    assert (lab.code("job"), lab.evicted) == ("NoNode", [])
+
+
+def test_a_pod_bound_by_hand_counts_and_a_second_object_of_its_name_is_another():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    pod = lab.pod("by-hand", gpus=7)
+    lab.run(pod, "n000")
+    lab.pod("waits", gpus=2)
+    lab.cycle()
+    assert lab.code("waits") == "NoNode"
+    lab.delete("by-hand")
+    again = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid="another"))
+    lab.world.set_pod(again)
+    lab.cycle(2)
+    assert lab.world.tasks["another"].node == "n000"
+    assert lab.code("waits") == "NoNode"
+    assert [name for name, _ in lab.bound] == ["by-hand"]
+
+
+def test_preemption_is_off_where_a_queue_says_so():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("q", preemption=Preemption(within_queue="Never"))
+    lab.pod("low", queue="q", gpus=8)
+    lab.cycle()
+    lab.pod("high", queue="q", gpus=8, priority=10)
+    lab.cycle(3)
+    assert lab.evicted == []
