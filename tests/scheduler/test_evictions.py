@@ -76,3 +76,31 @@ async def test_a_failed_eviction_is_tried_again(world: World):
         await settle(within=60.0)
         assert len(failures) == 2
         assert (await world.client.get(PODS, "low", "default")).metadata.deletion_timestamp is not None
+
+
+@in_world
+async def test_a_preemptor_waits_for_its_first_victim_also_before_the_server_has_heard_of_its_nomination(world: World):
+    for node in ("n1", "n2"):
+        await world.node(node)
+    await important(world)
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+    deleted = []
+
+    def fault(request):
+        if request.method == "DELETE":
+            deleted.append(request.path)
+            if len(deleted) == 2:
+                raise Unreachable("cut")
+        if request.path.endswith("/high/status"):
+            raise Unreachable("cut")
+
+    transport.fault = fault
+    async with world.running(world.scheduler(transport=transport)):
+        for number in range(4):
+            await world.pod(f"low-{number}", cpu="2")
+        await settle()
+        await world.pod("high", cpu="3", priorityClassName="important")
+        await settle(within=5.0)
+        pods = [await world.client.get(PODS, f"low-{number}", "default") for number in range(4)]
+        assert len({pod.spec.node_name for pod in pods if pod.metadata.deletion_timestamp is not None}) == 1
+        assert sum(pod.metadata.deletion_timestamp is not None for pod in pods) == 1

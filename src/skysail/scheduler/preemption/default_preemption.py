@@ -1,7 +1,9 @@
 """The plugin that makes room for pods that fit nowhere.
 
 Source: pkg/scheduler/framework/plugins/defaultpreemption, v1.36.
-Differs: the search reads the pod as it was tried, not as the informer has it by then.
+Differs: the search reads the pod as it was tried, not as the informer has it by then. A nomination counts from when it
+    is made, not only once the server has heard of it: else a preemptor that is tried again in between, as when its
+    evictions failed half-way, could choose another node, and its first victims would die in vain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +147,7 @@ class DefaultPreemption:
     def _ineligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         if pod.spec.preemption_policy == "Never":
             return NEVER
-        nominated = pod.status.nominated_node_name
+        nominated = self._handle.nominations.node_of(pod) or pod.status.nominated_node_name
         if not nominated or diagnosis.status_of(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         node = self._handle.snapshot().get(nominated)
