@@ -8,10 +8,12 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from skysail.api.coordination import LeaseSpec
 from skysail.api.kinds import LEASES, NODES, PODS
 from skysail.client.api_client import ApiClient
 from skysail.client.http import HttpTransport
@@ -25,6 +27,7 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}
 """
+LEASE_SECONDS = 4
 
 
 @contextmanager
@@ -84,16 +87,30 @@ async def make_pods(client: ApiClient, first: int, count: int) -> None:
         await client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **pod})
 
 
-async def leader_pid(client: ApiClient, other_than: int = 0) -> int:
-    """The process that holds the lease; its id is in the identity."""
+async def leader(client: ApiClient, other_than: int = 0) -> list[LeaseSpec]:
+    """What the lease says once somebody else holds it, after everything it was seen to say before."""
+    seen: list[LeaseSpec] = []
     while True:
         leases = await client.list(LEASES, "kube-system")
-        for lease in leases.items:
-            holder = lease.spec.holder_identity or ""
-            pid = int(holder.rsplit("_", 2)[1]) if holder else 0
-            if lease.metadata.name == "kube-scheduler" and pid and pid != other_than:
-                return pid
+        found = [lease.spec for lease in leases.items if lease.metadata.name == "kube-scheduler"]
+        if found and found[0].holder_identity:
+            seen.append(found[0])
+            if pid_of(found[0]) != other_than:
+                return seen
         await asyncio.sleep(0.1)
+
+
+def pid_of(lease: LeaseSpec) -> int:
+    """The process that holds the lease; its id is in the identity."""
+    return int((lease.holder_identity or "").rsplit("_", 2)[1])
+
+
+def assert_taken_over_when_it_had_run_out(before: LeaseSpec, after: LeaseSpec) -> None:
+    """By what both wrote: the dead one's last sign of life, and when the other took the lease."""
+    assert before.lease_duration_seconds == LEASE_SECONDS
+    last_sign, taken = datetime.fromisoformat(before.renew_time or ""), datetime.fromisoformat(after.acquire_time or "")
+    assert taken - last_sign >= timedelta(seconds=LEASE_SECONDS)
+    assert after.lease_transitions == (before.lease_transitions or 0) + 1
 
 
 class Bindings:
@@ -124,12 +141,13 @@ async def kill_the_leader_in_the_middle(kubeconfig: str) -> Bindings:
     await make_nodes(client)
     async with asyncio.TaskGroup() as group:
         following = group.create_task(bindings.follow(client))
-        leader = await leader_pid(client)
+        killed = pid_of((await leader(client))[-1])
         quarter = PODS_WANTED // 4
         makers = [group.create_task(make_pods(client, first * quarter, quarter)) for first in range(4)]
         await bindings.wait_bound(quarter)
-        os.kill(leader, signal.SIGKILL)
-        assert await leader_pid(client, other_than=leader) != leader
+        os.kill(killed, signal.SIGKILL)
+        *_, last, taken = await leader(client, other_than=killed)
+        assert_taken_over_when_it_had_run_out(last, taken)
         await asyncio.wait(makers)
         await bindings.wait_bound(PODS_WANTED)
         following.cancel()

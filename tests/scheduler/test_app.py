@@ -2,11 +2,12 @@
 
 import asyncio
 import random
+from datetime import datetime
 
 import pytest
 
 from skysail.api.errors import InternalError, ServerTimeout, ServiceUnavailable, Unreachable
-from skysail.api.kinds import NODES, PODS
+from skysail.api.kinds import LEASES, NODES, PODS
 from skysail.api.ports import Response
 from skysail.client.inprocess import InProcessTransport
 from skysail.controller.leader_elector import LeaderElector
@@ -467,3 +468,41 @@ async def test_the_condition_of_a_pod_tried_in_vain_again_is_written_only_when_i
         await settle(within=5.0)
         assert len([path for _, path in transport.writes if path.endswith("/pods/big/status")]) == 1
         assert await world.node_of("big") == "n2"
+
+
+@in_world
+async def test_when_the_leader_dies_the_other_takes_over_as_soon_as_the_lease_has_run_out_and_not_before(world: World):
+    await world.node("n1", cpu="64")
+    election = LeaderElection("sched", "default", lease_seconds=15.0, renew_deadline_seconds=10.0, retry_seconds=2.0)
+
+    def elector(identity):
+        return lambda client: LeaderElector(client, election, identity, clock=world.clock, rng=random.Random(4))
+
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+    one, two = world.scheduler(elector=elector("one"), transport=transport), world.scheduler(elector=elector("two"))
+    dying = world.group.create_task(one.run())
+    await settle()
+    second = world.group.create_task(two.run())
+    await settle(within=60.0)
+
+    def dead(request):
+        raise Unreachable("the process is gone")
+
+    transport.fault = dead  # not even the lease is given back
+    dying.cancel()
+    await asyncio.wait((dying,))
+    last = (await world.client.get(LEASES, "sched", "default")).spec
+    await world.pod("web")
+    await settle(within=14.0)
+    assert (await world.client.get(LEASES, "sched", "default")).spec == last
+    assert await world.node_of("web") == ""
+    await settle(within=12.0)
+    taken = (await world.client.get(LEASES, "sched", "default")).spec
+    waited = (datetime.fromisoformat(taken.acquire_time) - datetime.fromisoformat(last.renew_time)).total_seconds()
+    assert last.lease_duration_seconds == 15
+    longest_pause = 2.0 * (1 + 1.2)  # between two looks at the lease: seen so late, taken so late, at the most
+    assert 15.0 <= waited <= 15.0 + 2 * longest_pause
+    assert taken.lease_transitions == 1
+    assert await world.node_of("web") == "n1"
+    two.stop()
+    await second
