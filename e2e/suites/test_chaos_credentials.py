@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.harness.control_plane import HOST, ControlPlane
-from e2e.harness.disturbed import COUNT, PODS_A_NODE, make_nodes, make_pods, off_the_loop
+from e2e.harness.disturbed import PODS_A_NODE, make_nodes, make_pods, off_the_loop
 from e2e.harness.identities import Authority, bound_token
 from e2e.harness.processes import our_scheduler
 from e2e.harness.workload import wait_bound
@@ -19,6 +19,7 @@ from skysail.client.api_client import ApiClient
 from tests.conformance.conftest import connect
 
 NAME = "sky-credentials"
+COUNT = 1_000
 HALF = COUNT // 2
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", False, dict)
 SHORT = dt.timedelta(seconds=20)

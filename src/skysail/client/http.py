@@ -138,7 +138,7 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             raise self._unreachable(request, error) from error
         finally:
-            response.close()
+            _abandon(response)
 
     async def close(self) -> None:
         """Close all connections; open watches end."""
@@ -334,6 +334,14 @@ class HttpTransport:
         self._distrust = self._distrust or isinstance(why, ssl.SSLCertVerificationError)
         text = str(why) or type(why).__name__
         return Unreachable(f"{request.method} {self._base}{request.path}: {text}")
+
+
+def _abandon(response: aiohttp.ClientResponse) -> None:
+    """Close a watch's connection at once: TLS's farewell would wait for events that nobody reads any more."""
+    transport = response.connection.transport if response.connection is not None else None
+    response.close()
+    if transport is not None:
+        transport.abort()
 
 
 def _authorities(config: ServerConfig) -> Rotated[bytes] | None:
