@@ -75,6 +75,7 @@ class BatchCollector(Collector):
         statistics = self._engine.statistics
         for name, help_text, value in (
             ("cycles", "Cycles run.", statistics.cycles),
+            ("pauses", "Times a cycle let others have their turn.", statistics.pauses),
             ("binds", "Bindings decided.", statistics.binds),
             ("claims_made", "Promises made.", statistics.claims),
             ("attempts", "Tries of jobs.", statistics.tried),

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from skysail.api.ports import Clock
 from skysail.batch.app import BatchScheduler
 from skysail.batch.engine import Cycle
-from skysail.batch.model.job import HELD
+from skysail.batch.model.job import HELD, TaskState
 from skysail.batch.pausing import Steps
 from skysail.batch.session import Action, Configuration, Session
 from skysail.scheduler.metrics import Histogram
@@ -91,10 +91,12 @@ class BatchMetrics(Collector):
         self._actions.setdefault(name, Histogram(CYCLE_BOUNDS)).observe(seconds)
 
     def observe(self, cycle: Cycle) -> None:
-        """A cycle was decided: jobs that are bound have waited."""
-        for batch in cycle.effects.binds:
-            waited = self._waits.setdefault(batch.job.queue, Histogram(WAIT_BOUNDS))
-            waited.observe(max(0.0, cycle.at - batch.job.created))
+        """A cycle was decided: jobs whose minimum it met have waited until now; what more of them is bound has not."""
+        jobs = {batch.job.key: batch.job for batch in cycle.effects.binds}
+        for job in jobs.values():
+            if job.admitted == cycle.at:
+                waited = self._waits.setdefault(job.queue, Histogram(WAIT_BOUNDS))
+                waited.observe(max(0.0, cycle.at - job.created))
 
     def describe(self) -> Iterator[Metric]:
         """Nothing is known before the first question."""
@@ -114,6 +116,7 @@ class BatchMetrics(Collector):
         for job in world.jobs.values():
             if not job.is_lone:
                 pods.add_metric([job.name, "held"], len(job.in_state(*HELD)))
+                pods.add_metric([job.name, "claimed"], len(job.in_state(TaskState.CLAIMED)))
                 pods.add_metric([job.name, "waiting"], len(job.pending()))
         yield pods
 
