@@ -155,7 +155,7 @@ def test_simulate_takes_kueues_queues():
     manifests = [
         {"apiVersion": kueue, "kind": "ResourceFlavor", "metadata": {"name": "default-flavor"}},
         {"apiVersion": kueue, "kind": "ClusterQueue", "metadata": {"name": "cq"},
-         "spec": {"resourceGroups": [{"flavors": flavors}]}},
+         "spec": {"namespaceSelector": {}, "resourceGroups": [{"flavors": flavors}]}},
         {"apiVersion": kueue, "kind": "LocalQueue", "metadata": {"name": "lq", "namespace": "default"},
          "spec": {"clusterQueue": "cq"}},
         job("train", 3, labels={"kueue.x-k8s.io/queue-name": "lq"}),

@@ -6,7 +6,8 @@ open, so a cycle never sees a world half changed.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from skysail.api.cluster import Namespace
@@ -25,12 +26,23 @@ from skysail.api.kinds import (
 from skysail.api.node import Node
 from skysail.api.raw import Raw
 from skysail.batch.following import Following
+from skysail.batch.foreign.koordinator import read_reservation
 from skysail.batch.foreign.pods import MembershipReader
-from skysail.batch.foreign.registry import GROUP_KINDS, QUEUE_KINDS, RawKind, read_group, read_queues
+from skysail.batch.foreign.registry import (
+    GROUP_KINDS,
+    QUEUE_KINDS,
+    RESERVATIONS,
+    WORKLOAD_PRIORITIES,
+    WORKLOADS,
+    RawKind,
+    read_group,
+    read_queues,
+)
 from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup, Quota
 from skysail.batch.kinds import reading as own
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.slot import Slot
+from skysail.batch.object_lister import ObjectLister
 from skysail.batch.world import World
 from skysail.client.api_client import ApiClient
 from skysail.controller.customresources.installing import DEFINITIONS
@@ -39,7 +51,6 @@ from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
 from skysail.informer.listener import Listener
 from skysail.informer.shared_informer import SharedInformer
-from skysail.scheduler.framework.handle import Lister
 
 _log = logging.getLogger(__name__)
 PRIORITIES: Final = PRIORITY_CLASSES
@@ -78,8 +89,11 @@ class Feeding:
         self.quotas: dict[str, Quota] = {}
         self._others: dict[str, ObjectLister] = {}
         self._following = Following(client)
-        self._group_kinds: dict[str, SharedInformer[Any]] = {}
-        self._quota_informer: SharedInformer[Any] | None = None
+        self._attached: dict[str, SharedInformer[Any]] = {}
+        self.reservations: dict[str, tuple[Kind[Any], Raw]] = {}
+        """Koordinator's Reservations by the key of the Quota each became."""
+        self.workloads: tuple[Kind[Any], SharedInformer[Any]] | None = None
+        """Kueue's Workloads, which hear how their jobs fare."""
 
     async def start(self) -> None:
         """Watch everything, and wait until the world was told of all there is: queues and groups before pods."""
@@ -88,11 +102,14 @@ class Feeding:
         self._listen(self._informers.informer(NAMESPACES), names)
         for kinds in _QUEUE_TABLE:
             await self._following.follow(kinds, self._follow_queues, self._leave_queues)
+        await self._following.follow(WORKLOAD_PRIORITIES, self._follow_priorities, self._detach)
         await self._wait_told()
         self._read_queues()
         for kinds in _GROUP_TABLE:
             await self._following.follow(kinds, self._follow_groups, self._leave_groups)
         await self._following.follow((QUOTAS,), self._follow_quotas, self._leave_quotas)
+        await self._following.follow(RESERVATIONS, self._follow_reservations, self._leave_reservations)
+        await self._following.follow(WORKLOADS, self._follow_workloads, self._leave_workloads)
         if await self._following.may_watch_definitions():
             self._listen(
                 self._informers.informer(DEFINITIONS),
@@ -109,7 +126,7 @@ class Feeding:
         )
         await self._wait_told()
 
-    def lister(self, kind: Kind[Any]) -> "ObjectLister":
+    def lister(self, kind: Kind[Any]) -> ObjectLister:
         """Objects of another kind that pod plugins look at; every change wakes who waits for volumes."""
         known = self._others.get(kind.resource)
         if known is None:
@@ -150,24 +167,50 @@ class Feeding:
             handlers = Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
         else:
             handlers = self._foreign_group_handlers(kind)
-        self._listen(self._informers.informer(kind), handlers)
-        self._group_kinds[kind.resource] = self._listeners[-1][0]
+        self._attach(kind, handlers)
 
     def _leave_groups(self, kind: Kind[Any]) -> None:
-        self._leave(self._group_kinds.pop(kind.resource))
+        self._detach(kind)
         for key in [key for key, (of, _) in self.groups.items() if of is kind]:
             self._forget_group(kind, key)
 
     def _follow_quotas(self, kind: Kind[Any]) -> None:
         handlers = Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota)
-        self._listen(self._informers.informer(kind), handlers)
-        self._quota_informer = self._listeners[-1][0]
+        self._attach(kind, handlers)
 
     def _leave_quotas(self, kind: Kind[Any]) -> None:
-        if self._quota_informer is not None:
-            self._leave(self._quota_informer)
+        self._detach(kind)
         for quota in list(self.quotas.values()):
             self._no_quota(quota)
+
+    def _follow_reservations(self, kind: Kind[Any]) -> None:
+        handlers = Handlers(
+            add=self._reservation, update=lambda old, new: self._reservation(new), delete=self._no_reservation
+        )
+        self._attach(kind, handlers)
+
+    def _leave_reservations(self, kind: Kind[Any]) -> None:
+        self._detach(kind)
+        for _, raw in list(self.reservations.values()):
+            self._no_reservation(raw)
+
+    def _follow_workloads(self, kind: Kind[Any]) -> None:
+        self._attach(kind, Handlers())
+        self.workloads = (kind, self._attached[kind.resource])
+
+    def _leave_workloads(self, kind: Kind[Any]) -> None:
+        self.workloads = None
+        self._detach(kind)
+
+    def _follow_priorities(self, kind: Kind[Any]) -> None:
+        self._attach(kind, Handlers())
+
+    def _attach(self, kind: Kind[Any], handlers: Handlers[Any]) -> None:
+        informer = self._attached[kind.resource] = self._informers.informer(kind)
+        self._listen(informer, handlers)
+
+    def _detach(self, kind: Kind[Any]) -> None:
+        self._leave(self._attached.pop(kind.resource))
 
     def _leave(self, informer: SharedInformer[Any]) -> None:
         """Listen to an informer no longer."""
@@ -228,8 +271,13 @@ class Feeding:
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def _priority_of(self, name: str) -> int | None:
+        """By a PriorityClass, or by Kueue's WorkloadPriorityClass."""
         found = self._priorities.lister.get(Key("", name))
-        return found.value if found is not None else None
+        if found is not None:
+            return int(found.value)
+        kueues = self._attached.get(WORKLOAD_PRIORITIES[0].resource)
+        value = (kueues.lister.get(Key("", name)) or {}).get("value") if kueues is not None else None
+        return value if isinstance(value, int) else None
 
     def _group(self, group: PodGroup) -> None:
         spec, problems = own.read_group(group, self._priority_of)
@@ -293,6 +341,24 @@ class Feeding:
         if old.spec != new.spec:
             self._quota(new)
 
+    def _reservation(self, raw: Raw) -> None:
+        spec, problems = read_reservation(raw)
+        for problem in problems:
+            _log.info("reservation is not as it should be", extra={"object": problem.about, "problem": problem.message})
+        if spec is None:
+            self._no_reservation(raw)
+            return
+        self.reservations[spec.key] = (RESERVATIONS[0], raw)
+        known = self._world.quotas.get(spec.key)
+        self._world.set_quota(spec if known is None or spec.node else replace(spec, node=known.node))
+        self._changed()
+
+    def _no_reservation(self, raw: Raw) -> None:
+        key = f"/{raw['metadata']['name']}"
+        if self.reservations.pop(key, None) is not None:
+            self._world.remove_quota(key)
+            self._changed()
+
     def _no_quota(self, quota: Quota) -> None:
         self.quotas.pop(quota.key, None)
         self._world.remove_quota(quota.key)
@@ -330,27 +396,6 @@ def _submitted(handlers: Handlers[Any], submit: Callable[[Callable[[], None]], N
         return None if handler is None else lambda *objects: submit(lambda: handler(*objects))
 
     return Handlers(add=later(handlers.add), update=later(handlers.update), delete=later(handlers.delete))
-
-
-class ObjectLister(Lister[Any]):
-    """An informer's lister in the form that pod plugins want."""
-
-    def __init__(self, informer: SharedInformer[Any]) -> None:
-        self._lister = informer.lister
-
-    def get(self, namespace: str, name: str) -> Any | None:
-        """One object; `namespace` is empty for cluster-scoped kinds."""
-        return self._lister.get(Key(namespace, name))
-
-    def list(self, namespace: str | None = None) -> Sequence[Any]:
-        """All objects, or those of one namespace."""
-        return self._lister.list(namespace or "")
-
-    def indexed(self, name: str, values: Callable[[Any], Iterable[str]]) -> Callable[[str], Sequence[Any]]:
-        """How to find objects by the values that a function gives: the informer keeps an index of them."""
-        own_name = f"batch {name}"
-        self._lister.indexer.add_indexes({own_name: values})
-        return lambda value: self._lister.by_index(own_name, value)
 
 
 _VOLUME_KINDS: Final = frozenset(

@@ -4,10 +4,12 @@ Labels and annotations of other systems are read in `skysail.batch.foreign`; who
 that knows them all.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from skysail.api.core import Pod
 from skysail.batch.model.specs import ALONE, Membership
+from skysail.scheduler.config.durations import parse_duration
 
 POD_GROUP: Final = "scheduling.skysail.io/pod-group"
 ROLE: Final = "scheduling.skysail.io/role"
@@ -18,6 +20,10 @@ PREEMPTIBLE: Final = "scheduling.skysail.io/preemptible"
 USER: Final = "scheduling.skysail.io/user"
 USER_GROUPS: Final = "scheduling.skysail.io/user-groups"
 """Comma-separated."""
+
+
+SLA_WORDS: Final = ("scheduling.skysail.io/sla-waiting-time", "volcano.sh/sla-waiting-time", "sla-waiting-time")
+"""How long a gang, or a pod, should wait at most."""
 
 
 def read_membership(pod: Pod) -> Membership:
@@ -41,3 +47,18 @@ def read_membership(pod: Pod) -> Membership:
 
 def _said(pod: Pod, key: str) -> str:
     return pod.metadata.labels.get(key) or pod.metadata.annotations.get(key, "")
+
+
+def seconds_of_text(text: str) -> float | None:
+    """A duration, or a plain number of seconds; None for any other text."""
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parse_duration(text)) if text else None
+    except ValueError:
+        return None
+
+
+def sla_of(words: Mapping[str, str]) -> float | None:
+    """How long a gang should wait at most, of its object's labels and annotations; None where they do not say."""
+    return next((found for word in SLA_WORDS if (found := seconds_of_text(words.get(word, ""))) is not None), None)

@@ -21,7 +21,14 @@ def usable_slots(session: Session, job: Job) -> list[Slot]:
         and (not refs or slot.spec.name in refs)
         and (not slot.spec.owners or job.key in slot.spec.owners)
         and not (slot.spec.allocate_once and slot.was_used)
+        and (slot.spec.owner_selector is None or any(owns(slot, task) for task in job.tasks.values()))
     ]
+
+
+def owns(slot: Slot, task: Task) -> bool:
+    """Whether the labels of a task's pod let it into a slot."""
+    selector = slot.spec.owner_selector
+    return selector is None or selector.matches(task.pod.metadata.labels)
 
 
 class Seats:
@@ -52,17 +59,12 @@ class Seats:
         fitting_slots = [
             slot
             for slot in self._slots
-            if slot.has_room_for(task.request) and self._owns(slot, task) and session.quota_predicate(task, slot)
+            if slot.has_room_for(task.request) and owns(slot, task) and session.quota_predicate(task, slot)
         ]
         return sorted(
             fitting_slots,
             key=lambda slot: (not slot.node, -session.quota_order_score(task, slot), slot.room_left(), slot.key),
         )
-
-    @staticmethod
-    def _owns(slot: Slot, task: Task) -> bool:
-        selector = slot.spec.owner_selector
-        return selector is None or selector.matches(task.pod.metadata.labels)
 
     def _fits_there(self, task: Task, slot: Slot) -> bool:
         """Whether predicates allow the task on the slot's node, the slot's own room apart."""

@@ -179,6 +179,9 @@ class World(QueueBook):
             bundle=min(membership.bundle, default=""),
             bundle_members=membership.bundle,
             match_policy=membership.match_policy,
+            zone=membership.zone,
+            schedule_timeout_seconds=membership.schedule_timeout_seconds,
+            sla_waiting_seconds=membership.sla_waiting_seconds,
         )
 
     def _observe(self, task: Task, pod: Pod, *, ended: bool) -> None:

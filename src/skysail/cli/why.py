@@ -137,7 +137,7 @@ def job_lines(found: "JobDiagnosis") -> list[str]:
 
 
 def _standing(held: "dict[str, int] | object", entitlement: object, limit: object) -> str:
-    from skysail.batch.foreign.kueue import quantity
+    from skysail.batch.foreign.kueue_status import quantity
 
     assert isinstance(held, dict)
     assert isinstance(entitlement, dict)

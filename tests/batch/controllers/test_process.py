@@ -111,7 +111,9 @@ def test_kueues_suspended_job_runs_in_its_cluster_queue():
         await client.create(FLAVORS[0], {"metadata": {"name": "default-flavor"}})
         resources = [{"name": "cpu", "nominalQuota": 4}]
         groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "default-flavor", "resources": resources}]}]
-        await client.create(CLUSTER_QUEUES[0], {"metadata": {"name": "cq"}, "spec": {"resourceGroups": groups}})
+        await client.create(
+            CLUSTER_QUEUES[0], {"metadata": {"name": "cq"}, "spec": {"namespaceSelector": {}, "resourceGroups": groups}}
+        )
         await client.create(LOCAL_QUEUES[0], {"metadata": {"name": "lq"}, "spec": {"clusterQueue": "cq"}}, "default")
         labels = {"kueue.x-k8s.io/queue-name": "lq"}
         await client.create(JOBS, job("one", 3, labels=labels, suspend=True), "default")

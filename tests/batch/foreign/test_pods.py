@@ -1,8 +1,12 @@
 """What pods say in other systems' words."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
-from skysail.batch.foreign.pods import MembershipReader, read_any_membership
+from skysail.batch.foreign.pods import WITHOUT_EFFECT, MembershipReader, read_any_membership
 from skysail.batch.model.specs import ALONE
 from skysail.testing.builders import make_pod
 
@@ -93,3 +97,72 @@ def test_an_elastic_quota_takes_the_pods_of_its_namespace_that_name_no_queue():
 
 def test_a_pod_that_says_nothing_stands_alone():
     assert read_any_membership(pod()) is ALONE
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "seconds"),
+    [
+        ("volcano.sh/cooldown-time", "10m", 600.0),
+        ("godel.bytedance.com/protection-duration-from-preemption", "90", 90.0),
+        ("scheduling.skysail.io/protected-for", "1h", 3600.0),
+        ("volcano.sh/cooldown-time", "soon", 0.0),
+    ],
+)
+def test_every_systems_word_for_how_long_a_pod_is_left_alone(word, text, seconds):
+    assert read_any_membership(pod({word: text})).protected_seconds == seconds
+
+
+def test_volcanos_word_for_how_long_a_pod_should_wait():
+    assert read_any_membership(pod({"volcano.sh/sla-waiting-time": "1h30m"})).sla_waiting_seconds == 5400.0
+
+
+@pytest.mark.parametrize(
+    ("strategies", "wish"),
+    [
+        ([("spineLayer", "PreferGather"), ("blockLayer", "MustGather")], (True, False, "blockLayer")),
+        ([("spineLayer", "PreferGather")], (False, True, "spineLayer")),
+        ([], (False, False, "")),
+    ],
+)
+def test_koordinators_wish_for_topology_and_its_time_to_wait(strategies, wish):
+    gang = "gang.scheduling.koordinator.sh/"
+    layers = [{"layer": layer, "strategy": strategy} for layer, strategy in strategies]
+    text = json.dumps({"gatherStrategy": layers})
+    found = read_any_membership(
+        pod({f"{gang}name": "a", f"{gang}network-topology-spec": text, f"{gang}waiting-time": "30s"})
+    )
+    assert (found.zone.required, found.zone.preferred, found.zone.level) == wish
+    assert found.schedule_timeout_seconds == 30.0
+
+
+WORDS = re.findall(
+    r"\S+",
+    """
+scheduling.k8s.io/group-name scheduling.volcano.sh/group-name scheduling.volcano.sh/queue-name
+scheduling.volcano.sh/group-min-member volcano.sh/task-spec volcano.sh/preemptable volcano.sh/cooldown-time
+volcano.sh/sla-waiting-time volcano.sh/network-topology-mode volcano.sh/network-topology-highest-tier
+scheduling.x-k8s.io/pod-group kueue.x-k8s.io/queue-name kueue.x-k8s.io/priority-class kueue.x-k8s.io/pod-group-name
+kueue.x-k8s.io/podset-required-topology kueue.x-k8s.io/podset-preferred-topology
+kueue.x-k8s.io/podset-unconstrained-topology kueue.x-k8s.io/podset-slice-required-topology
+kueue.x-k8s.io/podset-slice-size kueue.x-k8s.io/podset-group-name gang.scheduling.koordinator.sh/name
+gang.scheduling.koordinator.sh/min-available gang.scheduling.koordinator.sh/mode gang.scheduling.koordinator.sh/groups
+gang.scheduling.koordinator.sh/match-policy gang.scheduling.koordinator.sh/waiting-time
+gang.scheduling.koordinator.sh/total-number gang.scheduling.koordinator.sh/network-topology-spec
+gang.scheduling.koordinator.sh/network-topology-index quota.scheduling.koordinator.sh/name
+quota.scheduling.koordinator.sh/preemptible quota.scheduling.koordinator.sh/tree-id kai.scheduler/queue
+kai.scheduler/preemptibility kai.scheduler/topology kai.scheduler/topology-required-placement
+kai.scheduler/topology-preferred-placement godel.bytedance.com/pod-group-name godel.bytedance.com/can-be-preempted
+godel.bytedance.com/protection-duration-from-preemption
+""",
+)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_that_is_honoured_is_written_in_the_documents(word):
+    text = (Path(__file__).parents[3] / "docs" / "batch.md").read_text()
+    assert f"`{word}`" in text
+
+
+def test_a_word_that_changes_nothing_says_why():
+    assert {word for word in WITHOUT_EFFECT if len(WITHOUT_EFFECT[word]) < 20} == set()
+    assert set(WITHOUT_EFFECT) <= set(WORDS)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from skysail.api.meta import Condition
-from skysail.batch.foreign import coscheduling, elastic, kai, kueue, upstream, volcano
+from skysail.batch.foreign import coscheduling, elastic, kai, kueue_status, upstream, volcano
 from skysail.batch.kinds.parts import OutcomeRecord
 from skysail.batch.kinds.pod_group import PodGroupStatus
 from skysail.batch.kinds.queue import QueueStatus
@@ -67,7 +67,7 @@ def test_upstream():
 
 def test_kueue():
     spec = QueueSpec("a", figures={("default-flavor", "cpu"): Figures(deserved=4000)})
-    status = kueue.cluster_queue_status(
+    status = kueue_status.cluster_queue_status(
         QueueStatus(pending=1, inqueue=1, running=2), {("default-flavor", "cpu"): 5500}, spec
     )
     assert (status["pendingWorkloads"], status["admittedWorkloads"]) == (2, 2)

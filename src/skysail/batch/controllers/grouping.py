@@ -17,6 +17,7 @@ from skysail.api.raw import Raw
 from skysail.batch.controllers.owners import TopOwner
 from skysail.batch.foreign.pods import read_any_membership, said
 from skysail.batch.kinds import GROUP, VERSION, PodGroup
+from skysail.batch.membership import SLA_WORDS
 
 IMPLICIT: Final = "scheduling.skysail.io/implicit"
 """The label of gangs made here: those only are changed and removed."""
@@ -25,6 +26,9 @@ MIN_MEMBER_WORDS: Final = (
     "scheduling.volcano.sh/group-min-member",
     "kueue.x-k8s.io/pod-group-total-count",
 )
+KUEUE: Final = "kueue.x-k8s.io/"
+KUEUE_PRIORITY: Final = f"{KUEUE}priority-class"
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 BUNDLE: Final = "scheduling.skysail.io/bundle"
 REQUIRED_WORDS: Final = (
     "scheduling.skysail.io/required-topology",
@@ -77,7 +81,10 @@ def plan_group(
         return NOTHING
     spec = wanted_spec(first, owner, owner_object)
     if existing is None:
-        return GroupPlan(create=_object(name, first.namespace, spec, owner, owner_object))
+        sla = said(with_words_of(first, owner_object or {}), *SLA_WORDS)
+        return GroupPlan(
+            create=_object(name, first.namespace, spec, owner, owner_object, {SLA_WORDS[0]: sla} if sla else {})
+        )
     if existing.spec.min_member != spec["minMember"] or dict(existing.spec.min_task_member) != spec["minTaskMember"]:
         return GroupPlan(patch={"spec": {key: spec[key] for key in ("minMember", "minTaskMember")}})
     return NOTHING
@@ -94,13 +101,13 @@ def wanted_spec(pod: Pod, owner: TopOwner | None, owner_object: Raw | None) -> R
         spec["queue"] = said_of.queue
     if said_of.job_queue:
         spec["jobQueue"] = said_of.job_queue
-    if pod.spec.priority_class_name:
-        spec["priorityClassName"] = pod.spec.priority_class_name
+    if priority := said(with_words_of(pod, owner_object or {}), KUEUE_PRIORITY) or pod.spec.priority_class_name:
+        spec["priorityClassName"] = priority
     if said_of.preemptible is False:
         spec["preemptibility"] = "NonPreemptible"
     if bundle := said(pod, BUNDLE):
         spec["bundle"] = bundle
-    return spec | _topology(pod) | _length(owner_object or {})
+    return spec | _topology(pod) | _slices(pod, int(spec["minMember"])) | _length(owner_object or {})
 
 
 def with_words_of(pod: Pod, owner: Raw) -> Pod:
@@ -121,6 +128,30 @@ def _topology(pod: Pod) -> Raw:
         return {}
     tier = said(pod, "volcano.sh/network-topology-highest-tier")
     return {"networkTopology": {"mode": mode} | ({"highestTierAllowed": int(tier)} if tier.isdecimal() else {})}
+
+
+def _slices(pod: Pod, members: int) -> Raw:
+    """Kueue's slices: so many pods after each other, by completion index, share a domain of a level."""
+    level, size = said(pod, f"{KUEUE}podset-slice-required-topology"), said(pod, f"{KUEUE}podset-slice-size")
+    if not level or not size.isdecimal() or not 0 < int(size) <= members:
+        return {}
+    return {
+        "subGroups": [
+            {
+                "name": f"slice-{first // int(size)}",
+                "minMember": min(int(size), members - first),
+                "size": int(size),
+                "topologyConstraint": {"requiredTopologyLevel": level},
+                "labelSelector": _indexes(range(first, min(first + int(size), members))),
+            }
+            for first in range(0, members, int(size))
+        ]
+    }
+
+
+def _indexes(numbers: range) -> Raw:
+    values = [str(number) for number in numbers]
+    return {"matchExpressions": [{"key": COMPLETION_INDEX, "operator": "In", "values": values}]}
 
 
 def _length(owner: Raw) -> Raw:
@@ -172,8 +203,17 @@ def role_sizes(owner: Raw) -> dict[str, int]:
     return found
 
 
-def _object(name: str, namespace: str, spec: Raw, owner: TopOwner | None, owner_object: Raw | None) -> Raw:
+def _object(
+    name: str,
+    namespace: str,
+    spec: Raw,
+    owner: TopOwner | None,
+    owner_object: Raw | None,
+    annotations: Mapping[str, str],
+) -> Raw:
     metadata: Raw = {"name": name, "namespace": namespace, "labels": {IMPLICIT: "true"}}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     if owner is not None:
         known = (owner_object or {}).get("metadata") or {}
         uid = known.get("uid") or owner.uid

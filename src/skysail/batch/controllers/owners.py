@@ -12,7 +12,7 @@ object exists, and a rollout that makes a new ReplicaSet makes no new gang. The 
 | not owned                                      | none                         | a gang of one        |
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from skysail.api.core import Pod
@@ -94,14 +94,7 @@ class OwnerMembershipReader(MembershipReader):
         owner = top_owner(pod)
         if owner is None:
             return found
-        return Membership(
-            group=f"{pod.namespace}/{owner.group}",
-            role=found.role or _role(pod),
-            sub_group=found.sub_group,
-            queue=found.queue,
-            job_queue=found.job_queue,
-            preemptible=found.preemptible,
-        )
+        return replace(found, group=f"{pod.namespace}/{owner.group}", role=found.role or _role(pod))
 
 
 def _role(pod: Pod) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from skysail.api.meta import Condition
-from skysail.batch.foreign.kueue import quantity
+from skysail.batch.foreign.kueue_status import quantity
 from skysail.batch.kinds.job_queue import JobQueueStatus, QueuedJob
 from skysail.batch.kinds.parts import OutcomeRecord
 from skysail.batch.kinds.pod_group import ClaimStatus, PodGroupStatus

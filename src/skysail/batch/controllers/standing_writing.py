@@ -8,22 +8,24 @@ differences only.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from skysail.api.errors import ApiError, Unreachable
 from skysail.api.kinds import Kind
-from skysail.api.meta import Struct
+from skysail.api.meta import Struct, parse_time
 from skysail.api.raw import Raw
 from skysail.batch.app import BatchScheduler
 from skysail.batch.controllers.standing import (
     group_status,
     job_queue_status,
     jobs_by_queue,
+    moment,
     phase_of,
     queue_status,
     quota_status,
 )
-from skysail.batch.foreign import elastic, kai, kueue, volcano
+from skysail.batch.foreign import elastic, kai, koordinator, kueue_status, volcano
 from skysail.batch.foreign.registry import (
     CLUSTER_QUEUES,
     ELASTIC_QUOTAS,
@@ -36,6 +38,7 @@ from skysail.batch.foreign.registry import group_status as foreign_group_status
 from skysail.batch.kinds import JOB_QUEUES, QUEUES, QUOTAS, PodGroup
 from skysail.batch.kinds.pod_group import PodGroupStatus
 from skysail.batch.kinds.queue import QueueStatus
+from skysail.batch.kinds.quota import QuotaStatus
 from skysail.batch.ledger import Column
 from skysail.batch.model.job import Job
 from skysail.batch.shares import entitlements_of
@@ -88,6 +91,8 @@ class StandingWriting:
         await self._write_groups()
         await self._write_queues()
         await self._write_quotas()
+        await self._write_reservations()
+        await self._write_workloads()
 
     async def _write_groups(self) -> None:
         world, groups = self._batch.world, self._batch.feeding.groups
@@ -128,7 +133,9 @@ class StandingWriting:
         for kind, raw in self._foreign(CLUSTER_QUEUES):
             if (name := raw["metadata"]["name"]) in statuses:
                 held = dict(ledger.vector(name, Column.HELD))
-                await self._put_foreign(kind, raw, kueue.cluster_queue_status(statuses[name], held, tree[name].spec))
+                old, now = conditions_of(raw), moment(self._batch.world.now)
+                wanted = kueue_status.cluster_queue_status(statuses[name], held, tree[name].spec, old, now)
+                await self._put_foreign(kind, raw, wanted)
         for kind, raw in self._foreign(ELASTIC_QUOTAS):
             name = _key(raw) if _key(raw) in statuses else raw["metadata"]["name"]
             if name in statuses:
@@ -149,7 +156,47 @@ class StandingWriting:
             jobs = by_line.get(_key(raw), [])
             waiting = sum(world.is_waiting(job) for job in jobs)
             running = sum(job.is_running() for job in jobs)
-            await self._put_foreign(kind, raw, kueue.local_queue_status(waiting, running))
+            problem = self._line_problem(_key(raw))
+            wanted = kueue_status.local_queue_status(waiting, running, problem, conditions_of(raw), moment(world.now))
+            await self._put_foreign(kind, raw, wanted)
+
+    def _line_problem(self, key: str) -> str:
+        """Why a line lets nothing out; empty when it does."""
+        world = self._batch.world
+        line = world.job_queues.get(key)
+        if line is None or line.stopped:
+            return "is stopped"
+        queue = world.tree.get(line.queue)
+        if queue is None:
+            return f"there is no ClusterQueue {line.queue}"
+        return "" if all(each.spec.state == "Open" for each in queue.path) else f"{line.queue} is stopped"
+
+    async def _write_workloads(self) -> None:
+        """Kueue's Workloads hear of the gang that their owner's pods, or the pods of their name, are."""
+        feeding, world = self._batch.feeding, self._batch.world
+        if feeding.workloads is None:
+            return
+        kind, informer = feeding.workloads
+        for raw in informer.lister.list():
+            job = next((found for key in workload_jobs(raw) if (found := world.jobs.get(key)) is not None), None)
+            if job is not None:
+                status = group_status(job, NO_STATUS, world.now)
+                wanted = kueue_status.workload_status(
+                    status, raw.get("spec") or {}, job.queue, conditions_of(raw), moment(world.now)
+                )
+                await self._put_foreign(kind, raw, wanted)
+
+    async def _write_reservations(self) -> None:
+        feeding, world = self._batch.feeding, self._batch.world
+        if not feeding.reservations:
+            return
+        names = {uid: task.key for uid, task in world.tasks.items()}
+        for key, (kind, raw) in list(feeding.reservations.items()):
+            slots = feeding.slots_of(key)
+            if slots:
+                status = quota_status(slots, names, {}, QuotaStatus(bound_time=_bound_time(raw)), world.now)
+                size = {name: kueue_status.quantity(name, amount) for name, amount in slots[0].size.items()}
+                await self._put_foreign(kind, raw, koordinator.reservation_status(status, size))
 
     async def _write_quotas(self) -> None:
         feeding, world = self._batch.feeding, self._batch.world
@@ -218,3 +265,27 @@ def _key(raw: Raw) -> str:
 
 def _without(raw: Raw, fields: tuple[str, ...]) -> Raw:
     return {name: value for name, value in raw.items() if name not in fields}
+
+
+def conditions_of(raw: Raw) -> list[Raw]:
+    """The conditions an object has."""
+    return list((raw.get("status") or {}).get("conditions") or ())
+
+
+def _bound_time(raw: Raw) -> datetime | None:
+    """When a Reservation was bound, as its conditions say."""
+    for each in conditions_of(raw):
+        if each.get("type") == "Scheduled" and each.get("lastTransitionTime"):
+            return parse_time(str(each["lastTransitionTime"]))
+    return None
+
+
+def workload_jobs(raw: Raw) -> list[str]:
+    """Keys of the gangs a Workload may be about: its owner's, or the one of its name (Kueue's pod groups)."""
+    metadata = raw["metadata"]
+    namespace = metadata.get("namespace", "")
+    owners = metadata.get("ownerReferences") or ()
+    return [
+        *(f"{namespace}/{owner['kind'].lower()}-{owner['name']}" for owner in owners),
+        f"{namespace}/{metadata['name']}",
+    ]

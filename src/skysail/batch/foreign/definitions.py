@@ -15,8 +15,11 @@ from skysail.batch.foreign.registry import (
     KAI_GROUPS,
     KAI_QUEUES,
     LOCAL_QUEUES,
+    RESERVATIONS,
     VOLCANO_GROUPS,
     VOLCANO_QUEUES,
+    WORKLOAD_PRIORITIES,
+    WORKLOADS,
     RawKind,
 )
 
@@ -32,6 +35,9 @@ _TABLE: Final[tuple[tuple[RawKind, ...], ...]] = (
     COSCHEDULING_GROUPS,
     ELASTIC_QUOTAS[:1],
     ELASTIC_QUOTAS[1:],
+    WORKLOAD_PRIORITIES,
+    WORKLOADS,
+    RESERVATIONS,
 )
 _ANYTHING: Final[Raw] = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 _APPROVAL: Final = {"api-approved.kubernetes.io": "unapproved, a stand-in that keeps everything and checks nothing"}

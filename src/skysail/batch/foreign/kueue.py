@@ -22,7 +22,6 @@ from skysail.api.labels import NOTHING, Selector
 from skysail.api.meta import ApiObject, LabelSelector, Struct
 from skysail.api.raw import Raw
 from skysail.batch.foreign.decoding import Amount, T, decode
-from skysail.batch.kinds.queue import QueueStatus
 from skysail.batch.kinds.reading import DEQUEUES, STATES, Notes, Problem, QueueRecords, created
 from skysail.batch.model import specs
 from skysail.batch.model.resources import FlavorResource
@@ -332,44 +331,3 @@ def _say_missing_flavors(found: QueueRecords) -> None:
         if missing:
             words = f"ResourceFlavor {', '.join(missing)} does not exist: no node is of it"
             found.problems.append(Problem(f"ClusterQueue {queue.name}", words))
-
-
-def cluster_queue_status(status: QueueStatus, held: Mapping[FlavorResource, int], spec: specs.QueueSpec) -> Raw:
-    """A ClusterQueue's status in Kueue's words.
-
-    Args:
-        status: As we have it.
-        held: What its jobs hold.
-        spec: The queue, for what of it is borrowed.
-    """
-    usage: dict[str, list[Raw]] = {}
-    for key, figures in spec.figures.items():
-        flavor, resource = key
-        total, nominal = held.get(key, 0), figures.deserved or 0
-        usage.setdefault(flavor, []).append(
-            {
-                "name": resource,
-                "total": quantity(resource, total),
-                "borrowed": quantity(resource, max(0, total - nominal)),
-            }
-        )
-    flavors = [{"name": flavor, "resources": resources} for flavor, resources in usage.items()]
-    return {
-        "pendingWorkloads": status.pending + status.inqueue,
-        "admittedWorkloads": status.running,
-        "reservingWorkloads": status.running,
-        "flavorsUsage": flavors,
-        "flavorsReservation": flavors,
-    }
-
-
-def local_queue_status(pending: int, admitted: int) -> Raw:
-    """A LocalQueue's status in Kueue's words."""
-    return {"pendingWorkloads": pending, "admittedWorkloads": admitted, "reservingWorkloads": admitted}
-
-
-def quantity(resource: str, amount: int) -> str:
-    """An amount as a quantity's text."""
-    if resource != "cpu":
-        return str(amount)
-    return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"

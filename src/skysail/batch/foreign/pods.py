@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from skysail.api.core import Pod
-from skysail.batch.membership import read_membership
-from skysail.batch.model.specs import ALONE, Membership
+from skysail.batch.membership import SLA_WORDS, read_membership, seconds_of_text
+from skysail.batch.model.specs import ALONE, Membership, ZoneWish
 
 GROUP_WORDS: Final = (
     "scheduling.k8s.io/group-name",
@@ -39,6 +39,22 @@ PREEMPTIBLE_WORDS: Final[Mapping[str, Mapping[str, bool]]] = {
     "godel.bytedance.com/can-be-preempted": {"true": True, "false": False},
 }
 GANG: Final = "gang.scheduling.koordinator.sh/"
+PROTECTION_WORDS: Final = (
+    "scheduling.skysail.io/protected-for",
+    "volcano.sh/cooldown-time",
+    "godel.bytedance.com/protection-duration-from-preemption",
+)
+"""How long after its start a pod is evicted for nobody: a duration, or seconds."""
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    f"{GANG}mode": "a gang that waits holds nothing here, so strict or not is the same",
+    f"{GANG}total-number": "the minimum is what counts; what comes beyond it is elastic",
+    f"{GANG}network-topology-index": "members of a gang are equal to the zones they are put in",
+    "quota.scheduling.koordinator.sh/tree-id": "all trees share one cluster; the quota's name tells where it is",
+    "kai.scheduler/topology": "levels are node labels, whichever Topology names them",
+    "kueue.x-k8s.io/podset-unconstrained-topology": "without a wish any zone will do",
+    "kueue.x-k8s.io/podset-group-name": "a gang that asks for one zone is put into one, all its roles",
+}
+"""Words that are taken, and why nothing follows from them."""
 MATCH_POLICIES: Final = ("once-satisfied", "waiting-and-running", "only-waiting")
 
 
@@ -90,6 +106,10 @@ class MembershipReader:
         )
         if not found.user:
             found = _with_user(pod, found)
+        if protected := seconds_said(pod, *PROTECTION_WORDS):
+            found = replace(found, protected_seconds=protected)
+        if (sla := seconds_said(pod, *SLA_WORDS)) is not None:
+            found = replace(found, sla_waiting_seconds=sla)
         if implicit:
             found = _gang(pod, found)
         if not found.queue and not found.job_queue and pod.namespace in self.namespaces:
@@ -119,7 +139,37 @@ def _gang(pod: Pod, found: Membership) -> Membership:
         min_member=_number(said(pod, f"{GANG}min-available"), 1),
         bundle=_bundle(said(pod, f"{GANG}groups"), found.group),
         match_policy=next((each for each in MATCH_POLICIES if each == policy), "once-satisfied"),
+        zone=_gathered(said(pod, f"{GANG}network-topology-spec")),
+        schedule_timeout_seconds=seconds_said(pod, f"{GANG}waiting-time") or 0.0,
     )
+
+
+class _Gather(msgspec.Struct, frozen=True):
+    layer: str = ""
+    strategy: str = ""
+
+
+class _GatherStrategy(msgspec.Struct, frozen=True):
+    gather: tuple[_Gather, ...] = msgspec.field(default=(), name="gatherStrategy")
+
+
+def _gathered(text: str) -> ZoneWish:
+    """Koordinator's wish for topology; of several layers one that must hold counts first. Unreadable text is none."""
+    try:
+        wishes = msgspec.json.decode(text, type=_GatherStrategy).gather if text else ()
+    except msgspec.DecodeError:
+        return ZoneWish()
+    for strategy in ("MustGather", "PreferGather"):
+        for wish in wishes:
+            if wish.strategy == strategy:
+                must = strategy == "MustGather"
+                return ZoneWish(required=must, preferred=not must, level=wish.layer)
+    return ZoneWish()
+
+
+def seconds_said(pod: Pod, *words: str) -> float | None:
+    """What the first of these words says, a duration (`10m`) or seconds; None when none says any."""
+    return seconds_of_text(said(pod, *words))
 
 
 def _bundle(text: str, group: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from skysail.api.kinds import Kind
 from skysail.api.raw import Raw
-from skysail.batch.foreign import coscheduling, elastic, kai, kueue, upstream, volcano
+from skysail.batch.foreign import coscheduling, elastic, kai, koordinator, kueue, upstream, volcano
 from skysail.batch.foreign.decoding import GroupReading
 from skysail.batch.kinds.pod_group import PodGroupStatus
 from skysail.batch.kinds.reading import PriorityOf, QueueRecords
@@ -43,6 +43,11 @@ QUEUE_KINDS: Final[tuple[tuple[RawKind, ...], ...]] = (
     ELASTIC_QUOTAS[1:],
 )
 
+WORKLOAD_PRIORITIES: Final = _kinds(
+    kueue.GROUP, "v1beta2 v1beta1", "WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False
+)
+WORKLOADS: Final = _kinds(kueue.GROUP, "v1beta2 v1beta1", "Workload", "workloads", namespaced=True)
+RESERVATIONS: Final = _kinds(koordinator.GROUP, "v1alpha1", "Reservation", "reservations", namespaced=False)
 VOLCANO_GROUPS: Final = _kinds(volcano.GROUP, "v1beta1", "PodGroup", "podgroups", namespaced=True)
 KAI_GROUPS: Final = _kinds(kai.GROUP, "v2alpha2", "PodGroup", "podgroups", namespaced=True)
 COSCHEDULING_GROUPS: Final = _kinds(coscheduling.GROUP, "v1alpha1", "PodGroup", "podgroups", namespaced=True)

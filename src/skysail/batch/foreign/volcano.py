@@ -13,6 +13,7 @@ from skysail.batch.foreign.decoding import Amount, GroupReading, about, decode, 
 from skysail.batch.kinds.pod_group import PodGroupStatus
 from skysail.batch.kinds.queue import QueueStatus
 from skysail.batch.kinds.reading import Notes, PriorityOf, Problem, QueueRecords, created, figures_of, owner_of
+from skysail.batch.membership import sla_of
 from skysail.batch.model import specs
 from skysail.batch.model.outcome import OutcomeCode
 from skysail.batch.model.resources import ANY
@@ -136,7 +137,8 @@ def read_group(raw: Raw, priority_of: PriorityOf = lambda name: None) -> GroupRe
 
 def _group(group: VolcanoPodGroup, notes: Notes, priority_of: PriorityOf) -> specs.PodGroupSpec:
     spec = group.spec
-    said = group.metadata.annotations.get(PREEMPTABLE) or group.metadata.labels.get(PREEMPTABLE, "")
+    words = {**group.metadata.annotations, **group.metadata.labels}
+    said = words.get(PREEMPTABLE, "")
     return specs.PodGroupSpec(
         namespace=group.namespace,
         name=group.name,
@@ -151,6 +153,7 @@ def _group(group: VolcanoPodGroup, notes: Notes, priority_of: PriorityOf) -> spe
         zone=_zone(spec.network_topology),
         owner=owner_of(group),
         created=created(group),
+        sla_waiting_seconds=sla_of(words),
     )
 
 

@@ -18,6 +18,7 @@ from skysail.batch.kinds.parts import TopologyWish
 from skysail.batch.kinds.pod_group import PodGroup, SubGroup
 from skysail.batch.kinds.queue import PreemptionRules, Queue, QueueFlavor, QueueLimit, QueueSpec
 from skysail.batch.kinds.quota import Quota
+from skysail.batch.membership import sla_of
 from skysail.batch.model import specs
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.resources import ANY, FlavorResource
@@ -299,6 +300,7 @@ def read_group(
         quota_refs=spec.preferred_quota_refs,
         owner=group.status.occupied_by or owner_of(group),
         created=created(group),
+        sla_waiting_seconds=sla_of({**group.metadata.annotations, **group.metadata.labels}),
     )
     return read, notes.problems
 

@@ -314,6 +314,10 @@ class Membership:
         match_policy: With `implicit`.
         user: Who submitted it, for queues that limit users.
         user_groups: The groups that user is in.
+        protected_seconds: For so long after its start it is evicted for nobody.
+        zone: With `implicit`: topology.
+        schedule_timeout_seconds: With `implicit`: after so long of waiting it says `ScheduleTimeout`.
+        sla_waiting_seconds: With `implicit`: after so long of waiting it goes before others.
     """
 
     group: str = ""
@@ -328,6 +332,10 @@ class Membership:
     match_policy: MatchPolicy = "waiting-and-running"
     user: str = ""
     user_groups: tuple[str, ...] = ()
+    protected_seconds: float = 0.0
+    zone: ZoneWish = ZoneWish()
+    schedule_timeout_seconds: float = 0.0
+    sla_waiting_seconds: float | None = None
 
 
 ALONE: Final = Membership()

@@ -17,6 +17,7 @@ class Gang:
 
     def on_session_open(self, session: Session) -> None:
         """Register."""
+        self._session = session
         session.add_job_ready(self.name, self.job_ready)
         session.add_job_pipelined(self.name, self.job_pipelined)
         session.add_job_order(self.name, self.job_order)
@@ -51,9 +52,13 @@ class Gang:
         return not self.job_ready(job, job.counts())
 
     def evictable(self, job: Job, candidates: Sequence[Task]) -> list[Task]:
-        """Nobody of its own job or bundle, nobody who must not be preempted."""
+        """Nobody of its own job or bundle, nobody who must not be preempted, or not yet."""
+        now = self._session.now
         return [
             task
             for task in candidates
-            if task.job is not job and task.job.spec is not None and task.job.spec.preemptible
+            if task.job is not job
+            and task.job.spec is not None
+            and task.job.spec.preemptible
+            and now - task.started >= task.membership.protected_seconds
         ]
