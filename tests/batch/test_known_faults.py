@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 
+from skysail.batch.engine import Engine
 from skysail.batch.model.specs import FlavorSpec, Preemption
 from skysail.testing.builders import HOSTNAME, make_node, taint
 from skysail.testing.placement import affinity, away_from, near
-from tests.batch.lab import GPU, Lab, figures
+from tests.batch.lab import GPU, START, Lab, figures
 
 
 def apart(name):
@@ -172,6 +173,39 @@ def test_a_job_above_its_share_moves_nobody_who_is_below_theirs():
     lab.gang("fat1", 1, queue="fat", gpus=6)
     lab.cycle(5)
     assert lab.evicted == []
+
+
+@pytest.mark.parametrize("kind", ["preempt", "reclaim"])
+def test_who_may_be_taken_only_later_is_taken_then_with_nothing_else_happening(kind):
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("mine", figures=figures(deserved=8), preempt_min_runtime_seconds=60.0)
+    lab.queue("theirs", figures=figures(deserved=0), reclaim_min_runtime_seconds=60.0)
+    for number in range(4):
+        lab.gang(f"low{number}", 1, queue="mine" if kind == "preempt" else "theirs", gpus=2)
+    lab.cycle()
+    lab.gang("high", 1, queue="mine", gpus=2, priority=10)
+    engine = Engine(lab.world, lab.configuration)
+    taken = []
+    for second in range(1, 100):
+        cycle = engine.run_once(START + second)
+        if cycle is not None:
+            taken += [second] * len(cycle.effects.evictions)
+            lab.play(cycle.effects)
+    assert taken == [60]
+    assert lab.count("high") == 1
+
+
+def test_members_above_a_gangs_minimum_have_no_minimum_of_run_time():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("q", preempt_min_runtime_seconds=60.0)
+    lab.gang("low", 4, 2, "q", gpus=2)
+    lab.cycle()
+    lab.gang("high", 1, queue="q", gpus=2, priority=10)
+    lab.gang("higher", 3, queue="q", gpus=2, priority=20)
+    lab.cycle(3)
+    assert (lab.count("high"), lab.count("higher"), lab.count("low")) == (1, 0, 3)
 
 
 # -- promises ------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from skysail.api.core import Pod
 from skysail.api.kinds import PODS, Kind
 from skysail.api.ports import Clock
+from skysail.batch.auditing import Auditing
 from skysail.batch.carrying import Carrying
 from skysail.batch.claim_writing import ClaimWriting, stored_claims
 from skysail.batch.engine import Cycle, Engine
@@ -51,6 +52,7 @@ class BatchOptions:
         period_seconds: How often a cycle is due at least while something is awake or its moment comes.
         settle_seconds: How long a change waits for others, so that one cycle sees them together.
         slice_seconds: How long a cycle holds the event loop at most, as far as its pauses allow; 0 takes every pause.
+        audit_seconds: How often what is believed of the cluster is held against a fresh list; 0 is never.
         dry_run: Decide and explain, but write nothing.
         check: Look for broken invariants after every cycle.
         seed: For dice; part of every dump.
@@ -60,6 +62,7 @@ class BatchOptions:
     period_seconds: float = 1.0
     settle_seconds: float = 0.02
     slice_seconds: float = 0.005
+    audit_seconds: float = 300.0
     dry_run: bool = False
     check: bool = False
     seed: int = 0
@@ -120,6 +123,9 @@ class BatchScheduler:
         self.writing = StatusWriting(client, self.feeding, clock)
         self.claims = ClaimWriting(self.world, self.feeding, self.writing.patch, clock.now)
         self.carrying = Carrying(client, self.world, self.writing, self.claims, self._now, self._changed.set, submit)
+        self.auditing = Auditing(
+            client, self.world, submit, self._changed.set, period_seconds=self.options.audit_seconds
+        )
         self.is_synced = self._in_cycle = False
         self.last_cycle: Cycle | None = None
 
@@ -169,6 +175,9 @@ class BatchScheduler:
         self._restore_claims()
         async with asyncio.TaskGroup() as helpers:
             writer = helpers.create_task(self.writing.run(), name="batch statuses")
+            auditor = (
+                helpers.create_task(self.auditing.run(), name="batch audit") if self.options.audit_seconds else None
+            )
             try:
                 async with asyncio.TaskGroup() as work:
                     while not self._stopping.is_set():
@@ -176,6 +185,8 @@ class BatchScheduler:
                         await self._wait()
             finally:
                 writer.cancel()
+                if auditor is not None:
+                    auditor.cancel()
 
     def _restore_claims(self) -> None:
         """Honour the promises that objects hold: for a process that was started, or leads, after they were made."""

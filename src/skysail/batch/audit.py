@@ -58,6 +58,28 @@ def repair(world: World, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
         world.set_pod(pod)
 
 
+def repair_some(world: World, found: Iterable[Difference], nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
+    """Set right only these differences, and of them only those that are still there.
+
+    What the watches brought since the lists were made stays as it is.
+    """
+    listed_nodes, listed_pods = list(nodes), list(pods)
+    still = set(found) & set(differences(world, listed_nodes, listed_pods))
+    wrong = {(each.kind, each.name) for each in still}
+    uids, names = {pod.uid for pod in listed_pods}, {node.name for node in listed_nodes}
+    for name in sorted(name for kind, name in wrong if kind == "Node" and name not in names):
+        world.remove_node(name)
+    for node in listed_nodes:
+        if ("Node", node.name) in wrong:
+            world.set_node(node)
+    for pod in _known_pods(world):
+        if ("Pod", pod.key) in wrong and pod.uid not in uids:
+            world.remove_pod(pod.uid)
+    for pod in listed_pods:
+        if ("Pod", pod.key) in wrong:
+            world.set_pod(pod)
+
+
 def _known_pods(world: World) -> list[Pod]:
     known = {task.uid: task.pod for task in world.tasks.values() if task.pod.status.phase not in ENDED_PHASES}
     for state in world.cache.pods():

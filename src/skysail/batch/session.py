@@ -137,6 +137,8 @@ class Session(Registrar):
         self.memo: dict[object, object] = {}
         """What actions and plugins derive in this session, under keys that name them; lost when the world moves."""
         self.moves = 0
+        self.look_again: float | None = None
+        """When somebody who may not be taken now may be: for who looks for victims meanwhile, see `wait_for`."""
         self._digest = blake2b(digest_size=16)
         self._entitlements: Entitlements | None = None
         self._tree = world.tree
@@ -215,6 +217,10 @@ class Session(Registrar):
         if not self.moves:
             return found
         return (job for job in found if self.is_current(job) and self.validate(job) is None)
+
+    def wait_for(self, moment: float) -> None:
+        """A plugin refused something only for now: at this moment it may say otherwise."""
+        self.look_again = moment if self.look_again is None else min(self.look_again, moment)
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 

@@ -118,8 +118,10 @@ class Reclaim:
         key = ("no move", job.queue, job.priority, job.min_member, _kinds(session, job))
         known = session.memo.get(key)
         if isinstance(known, tuple) and known[0] == session.nodes.released:
+            session.look_again = known[2]
             self._explain(session, job, known[1])
             return
+        session.look_again = None
         units = yield from candidate_units(session, job)
         if units:
             move = yield from self._find(session, job, units)
@@ -127,7 +129,7 @@ class Reclaim:
                 return
         if session.max_moves and (yield from self._consolidate(session, job)):
             return
-        session.memo[key] = (session.nodes.released, len(units))
+        session.memo[key] = (session.nodes.released, len(units), session.look_again)
         self._explain(session, job, len(units))
 
     # -- finding ---------------------------------------------------------------------------------------------------
@@ -265,7 +267,8 @@ class Reclaim:
             message = f"guarantees exceed the cluster, shares of {', '.join(scaled)} are scaled: {before.message}"
             numbers = {**numbers, "queue": queue.name, "code": before.code.value}
         outcome = Outcome(code, message, numbers, before.since, events, detail)
-        session.settle(job, outcome, session.world.next_unprotected())
+        moments = [each for each in (session.world.next_unprotected(), session.look_again) if each is not None]
+        session.settle(job, outcome, min(moments, default=None))
 
 
 def _enough_by_sum(session: Session, job: Job, units: Sequence[Unit]) -> int:

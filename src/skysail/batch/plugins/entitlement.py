@@ -71,4 +71,7 @@ class EntitlementPlugin:
         if lower_only and task.job.priority >= job.priority:
             return False
         runtime = max(each.spec.reclaim_min_runtime_seconds for each in queue.path)
-        return self._session.now - task.started >= runtime
+        if self._session.now - task.started >= runtime:
+            return True
+        self._session.wait_for(task.started + runtime)
+        return False

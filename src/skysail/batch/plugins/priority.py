@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from skysail.batch.model.job import Job, Task
+from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.session import Arguments, Session
-from skysail.batch.victims import may_preempt
+from skysail.batch.victims import may_preempt, members_above_minimum
 
 
 class Priority:
@@ -39,4 +39,23 @@ class Priority:
         if any(task.pod.spec.preemption_policy == "Never" for task in job.tasks.values()):
             return []
         queue = self._session.queue_of(job)
-        return [task for task in candidates if may_preempt(queue, job, task.job)]
+        lower = [task for task in candidates if may_preempt(queue, job, task.job)]
+        runtime = max(each.spec.preempt_min_runtime_seconds for each in queue.path)
+        return [task for task in lower if self._has_run(task, runtime)] if runtime else lower
+
+    def _has_run(self, task: Task, seconds: float) -> bool:
+        """Whether a task ran so long; those above their gang's minimum need not have."""
+        session = self._session
+        if session.now - task.started >= seconds or self._is_extra(task):
+            return True
+        session.wait_for(task.started + seconds)
+        return False
+
+    def _is_extra(self, task: Task) -> bool:
+        key = ("extras", task.job.key)
+        extras = self._session.memo.get(key)
+        if not isinstance(extras, set):
+            running = sorted(task.job.in_state(TaskState.BOUND), key=self._session.task_key, reverse=True)
+            extras = {each.uid for each in members_above_minimum(self._session, task.job, running)}
+            self._session.memo[key] = extras
+        return task.uid in extras
