@@ -42,12 +42,13 @@ class ControlPlane:
 
     Attributes:
         root: Certificates, tokens, logs and etcd's data lie here.
+        version: Of kube-apiserver, as it was built; the pinned one when empty. Everything else is of the pinned one.
         addresses: IP addresses to be reached at, beside loopback.
         processes: By name; alive until `kill` or `stop`.
     """
 
     root: Path
-    binaries: Path = field(default_factory=folder)
+    version: str = ""
     port: int = field(default_factory=free_port)
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     users: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -193,8 +194,11 @@ class ControlPlane:
         """Start one binary, its output in `NAME.log`."""
         with (self.root / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(self.binaries / name), *arguments], stdout=log, stderr=subprocess.STDOUT, cwd=self.root
+                [str(self._binary(name)), *arguments], stdout=log, stderr=subprocess.STDOUT, cwd=self.root
             )
+
+    def _binary(self, name: str) -> Path:
+        return folder(self.version if name == "kube-apiserver" else "") / name
 
     def kill(self, name: str) -> None:
         """End one process as `kill -9` does."""

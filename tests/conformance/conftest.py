@@ -1,5 +1,6 @@
 """The same tests on any server: embedded by default, the real control plane with `SKYSAIL_SERVER=real`.
 
+`SKYSAIL_SERVER=v1.34.4` takes the real API server of that version, if it was built (`e2e/build.py`).
 Each test gets a namespace of its own and talks through a kubeconfig over HTTPS, as in a real cluster.
 """
 
@@ -40,10 +41,11 @@ async def connect(config: Path, component: str = "conformance") -> AsyncIterator
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of the server that the tests run on."""
     root = tmp_path_factory.mktemp("server")
-    if os.environ.get("SKYSAIL_SERVER", "embedded") == "real":
+    server = os.environ.get("SKYSAIL_SERVER", "embedded")
+    if server != "embedded":
         from e2e.harness.control_plane import ControlPlane
 
-        control_plane = ControlPlane(root)
+        control_plane = ControlPlane(root, version="" if server == "real" else server)
         try:
             control_plane.start()
             yield control_plane.kubeconfig

@@ -71,6 +71,7 @@ async def test_an_orphaned_replica_set_is_adopted_by_a_deployment_of_its_templat
     old = await wait_until(api, PODS, space, all_ready(2))
     await api.delete(DEPLOYMENTS, "web", space, propagation="Orphan")
     await wait_until(api, REPLICASETS, space, lambda found: controller_of(found[0]) is None)
+    await wait_until(api, DEPLOYMENTS, space, lambda found: not found)
     made = await api.create(DEPLOYMENTS, deployment("web", 2), space)
     await wait_until(
         api,
