@@ -35,11 +35,13 @@ soak: setup
 bench: setup
 	$(BIN)/python -m bench
 
+# SKEW="v1.34.4 v1.37.2" asks for other API servers, too; SEEDS, PODS and TRANSCRIPTS are those of docs/real-clusters.md.
 e2e: setup
-	$(BIN)/python e2e/build.py
+	$(BIN)/python e2e/build.py $(SKEW:%=--also %)
 	$(BIN)/python tests/tools/fetch_kubectl.py
-	SKYSAIL_SERVER=real $(BIN)/pytest -n 0 tests/conformance
-	$(BIN)/pytest -n 0 -s e2e/suites
+	SKYSAIL_SERVER=real $(BIN)/pytest -n 2 --dist loadfile --durations=5 tests/conformance
+	$(BIN)/pytest -n 0 -sv -rs --durations=5 --ignore-glob='*/test_chaos*' e2e/suites
+	$(BIN)/pytest -n 2 --dist worksteal -v -rs --durations=0 e2e/suites/test_chaos*.py
 
 bench-real: setup
 	$(BIN)/python e2e/build.py

@@ -2,7 +2,7 @@
 
     python e2e/build.py                      builds what is missing, prints the folder
     python e2e/build.py --check              exits 1 when something is missing; builds nothing
-    python e2e/build.py --version v1.34.4    the same for the API server of another version, for the skew suite
+    python e2e/build.py --also v1.34.4       the API server of another version, too, for the skew suite
 
 The modules of the pinned version are those of `e2e/controlplane/go.mod`; for other versions a `go.mod` is made beside
 the binaries, from the one that Kubernetes published. kubectl comes from `tests/tools/fetch_kubectl.py`.
@@ -116,18 +116,32 @@ def main() -> None:
     """Build what is missing."""
     parser = argparse.ArgumentParser(description="Build the real control plane.")
     parser.add_argument("--check", action="store_true", help="build nothing; exit 1 when something is missing")
-    parser.add_argument("--version", default=kubernetes_version(), help="of Kubernetes (default: %(default)s)")
+    parser.add_argument("--also", action="append", default=[], help="another version's API server", metavar="VERSION")
     arguments = parser.parse_args()
-    lacking = missing(arguments.version)
+    versions = [kubernetes_version(), *arguments.also]
+    lacking = [(name, version) for version in versions for name in missing(version)]
     if arguments.check:
         raise SystemExit(1 if lacking else 0)
     if lacking and shutil.which("go") is None:
-        raise SystemExit(f"Go is needed to build {', '.join(lacking)}; it is not on this machine's PATH")
-    folder(arguments.version).mkdir(parents=True, exist_ok=True)
-    for name in lacking:
-        sys.stderr.write(f"building {name} {arguments.version}\n")
-        build(name, arguments.version)
-    sys.stdout.write(f"{folder(arguments.version)}\n")
+        names = ", ".join(f"{name} {version}" for name, version in lacking)
+        raise SystemExit(f"Go is needed to build {names}; it is not on this machine's PATH")
+    for name, version in lacking:
+        sys.stderr.write(f"building {name} {version}\n")
+        folder(version).mkdir(parents=True, exist_ok=True)
+        build(name, version)
+    for version in versions:
+        sys.stdout.write(f"{folder(version)}\n")
+        for line in versions_in(version):
+            sys.stdout.write(f"    {line}\n")
+
+
+def versions_in(version: str) -> list[str]:
+    """What the binaries of a version say they are."""
+    lines = []
+    for name in (name for name in TOOLS if (folder(version) / name).exists()):
+        said = subprocess.run([folder(version) / name, "--version"], check=True, capture_output=True, text=True).stdout
+        lines.append(f"{name}: {said.splitlines()[0]}")
+    return lines
 
 
 if __name__ == "__main__":

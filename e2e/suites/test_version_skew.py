@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.build import folder, missing
+from e2e.build import missing
 from e2e.harness.control_plane import ControlPlane
 from e2e.harness.disturbed import make_nodes
 from e2e.harness.processes import our_controllers, our_scheduler
@@ -30,13 +30,8 @@ def version(request: pytest.FixtureRequest) -> str:
     """A version whose API server is built."""
     version = str(request.param)
     if missing(version):
-        pytest.skip(f"kube-apiserver {version} is not built: python e2e/build.py --version {version}")
-    sys.stdout.write(f"\n{version_of(folder(version) / 'kube-apiserver')}\n")
+        pytest.skip(f"kube-apiserver {version} is not built: python e2e/build.py --also {version}")
     return version
-
-
-def version_of(binary: Path) -> str:
-    return f"kube-apiserver: {subprocess.run([binary, '--version'], capture_output=True, text=True).stdout.strip()}"
 
 
 @pytest.fixture
