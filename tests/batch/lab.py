@@ -129,9 +129,10 @@ class Lab:
             for task in list(batch.tasks):
                 self.bound.append((task.pod.name, task.node))
                 self.run(task.pod, task.node)
-        for eviction in effects.evictions:
-            pod = eviction.task.pod
-            self.evicted.append((pod.name, eviction.claim.job))
+        leaving = [(eviction.task.pod, eviction.claim.job) for eviction in effects.evictions]
+        leaving += [(task.pod, "drain") for task in effects.drained]
+        for pod, beneficiary in leaving:
+            self.evicted.append((pod.name, beneficiary))
             if self.leaves_at_once:
                 self.world.remove_pod(pod.uid)
             else:
@@ -140,8 +141,8 @@ class Lab:
                 )
                 self.world.set_pod(msgspec.structs.replace(pod, metadata=metadata))
         if self.recreate:
-            for eviction in effects.evictions:
-                self.create_again(eviction.task.pod)
+            for pod, _ in leaving:
+                self.create_again(pod)
 
     def create_again(self, pod):
         self.recreated += 1

@@ -208,6 +208,44 @@ def test_members_above_a_gangs_minimum_have_no_minimum_of_run_time():
     assert (lab.count("high"), lab.count("higher"), lab.count("low")) == (1, 0, 3)
 
 
+def test_a_queue_that_closes_is_emptied_and_one_that_holds_is_not():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("org")
+    lab.queue("team", parent="org")
+    lab.queue("other")
+    lab.gang("job", 4, queue="team", gpus=1)
+    lab.gang("rest", 2, queue="other", gpus=1)
+    lab.cycle()
+    lab.queue("org", state="Closed")
+    lab.cycle(2)
+    assert lab.evicted == []
+    lab.queue("org", state="Closing")
+    lab.recreate = True
+    lab.cycle(2)
+    assert sorted(name for name, _ in lab.evicted) == [f"job-{number}" for number in range(4)]
+    assert (lab.code("job"), lab.count("rest")) == ("QueueClosed", 2)
+    lab.queue("org")
+    lab.cycle()
+    assert lab.count("job") == 4
+
+
+def test_a_budget_that_refuses_a_closing_queue_is_asked_again_later():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("team")
+    lab.pod("job", queue="team", gpus=1)
+    lab.cycle()
+    lab.queue("team", state="Closing")
+    engine, asked = Engine(lab.world, lab.configuration), []
+    for second in range(100):
+        cycle = engine.run_once(START + second)
+        for task in cycle.effects.drained if cycle is not None else ():
+            asked.append(second)
+            lab.world.eviction_failed(task)
+    assert asked == [0, 30, 60, 90]
+
+
 # -- promises ------------------------------------------------------------------------------------------------------
 
 

@@ -85,6 +85,8 @@ class Carrying:
         for claim, evictions in by_claim.values():
             task = self._make_room(claim, evictions, write=claim.id in written)
             group.create_task(self._counted(task), name=f"claim {claim.id}")
+        for leaving in effects.drained:
+            group.create_task(self._counted(self._drain(leaving)), name=f"drain {leaving.key}")
         for claim in effects.ended:
             group.create_task(self._counted(self._claims.erase(claim)), name=f"end of claim {claim.id}")
         for slot in (*effects.slots, *effects.released):
@@ -176,6 +178,13 @@ class Carrying:
         if self._world.claims.get(eviction.claim.job) is not eviction.claim:
             self._submit(lambda: self._world.eviction_failed(task))
             return
+        await self._ask_to_leave(task)
+
+    async def _drain(self, task: Task) -> None:
+        async with self._turn:
+            await self._ask_to_leave(task)
+
+    async def _ask_to_leave(self, task: Task) -> None:
         try:
             await self._client.evict(task.pod.namespace, task.pod.name, uid=task.uid)
         except NotFound:

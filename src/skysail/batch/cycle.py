@@ -1,6 +1,7 @@
 """One cycle, top to bottom.
 
 open_session      bring the snapshot up to date; every plugin registers; only then are jobs validated
+drain             queues that are closing are emptied
 honour_claims     what was promised comes first
 actions           execute in order
 close_session     plugins' last word; what was not decided on gets its Outcome; rows back to the truth
@@ -9,6 +10,7 @@ A cycle is a generator: it pauses between jobs, and the world may change there (
 """
 
 from skysail.batch.claims import honour_claims
+from skysail.batch.draining import drain
 from skysail.batch.model.job import Job
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.pausing import Steps, StepsTo, finish
@@ -107,6 +109,7 @@ def cycle_steps(world: World, configuration: Configuration) -> StepsTo[Session]:
     session = _registered(world, configuration)
     try:
         yield from _validate_jobs(session)
+        drain(session)
         yield from honour_claims(session)
         for action in configuration.actions:
             steps = action.execute(session)

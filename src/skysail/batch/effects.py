@@ -44,6 +44,7 @@ class Effects:
         claims: Claims to write, before `evictions`.
         ended: Claims that ended without being kept: to be erased where they stand written.
         evictions: Pods to evict, each after its claim is written.
+        drained: Pods to evict because their queue is closing.
     """
 
     binds: list[BindBatch] = field(default_factory=list)
@@ -52,3 +53,4 @@ class Effects:
     claims: list[Claim] = field(default_factory=list)
     ended: list[Claim] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
+    drained: list[Task] = field(default_factory=list)

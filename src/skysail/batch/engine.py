@@ -86,7 +86,9 @@ class Engine:
         moment = world.sleepers.next_moment()
         if moment is not None and moment <= now:
             return True
-        return any(claim.deadline <= now for claim in world.claims.values()) or self._slot_is_due(now)
+        if any(claim.deadline <= now for claim in world.claims.values()) or self._slot_is_due(now):
+            return True
+        return any(until <= now for until in world.protected.values())
 
     @property
     def _cache_moved(self) -> bool:
@@ -116,6 +118,7 @@ class Engine:
             return None
         self.world.settle_usage(now)
         self.world.now = now
+        self.world.end_protection()
         if self._cache_moved:
             self.world.tell(Event.NODE_CHANGED)
         running = cycle_steps(self.world, self._take_configuration())
@@ -170,7 +173,10 @@ class Engine:
         statistics.faults += len(session.faults)
         statistics.binds += sum(len(batch.tasks) for batch in effects.binds)
         statistics.claims += len(effects.claims)
-        statistics.evictions += len(effects.evictions)
+        statistics.evictions += len(effects.evictions) + len(effects.drained)
+        if effects.drained:
+            drained = statistics.evictions_by_reason.get("drain", 0)
+            statistics.evictions_by_reason["drain"] = drained + len(effects.drained)
         for eviction in effects.evictions:
             reason = eviction.claim.reason
             statistics.evictions_by_reason[reason] = statistics.evictions_by_reason.get(reason, 0) + 1

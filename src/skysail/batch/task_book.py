@@ -116,6 +116,11 @@ class TaskBook(SlotBook):
             return False
         return until is not None
 
+    def end_protection(self) -> None:
+        """Whoever was left alone long enough may be asked to leave again."""
+        for uid in [uid for uid, until in self.protected.items() if until <= self.now]:
+            del self.protected[uid]
+
     def next_unprotected(self) -> float | None:
         """When the next task may be asked to leave again."""
         return min((until for until in self.protected.values() if until > self.now), default=None)
