@@ -9,6 +9,7 @@ What the copy of the cluster learns while a decision is awaited is held back unt
 """
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +25,7 @@ from e2e.harness.random_cluster import Made
 from e2e.harness.random_pods import Wanted
 from e2e.harness.score_log import differing, our_scores, scores_of
 from skysail.api.core import Pod
-from skysail.api.errors import ApiError
+from skysail.api.errors import ApiError, NotFound
 from skysail.api.kinds import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -114,16 +115,13 @@ class Differential:
     async def decide(self, wanted: Wanted) -> None:
         """One pod, by both."""
         await self._create_before(wanted)
-        templates = [
-            each for each in wanted.pod["spec"].get("resourceClaims", ()) if "resourceClaimTemplateName" in each
-        ]
-        if templates:
+        if made_for_it := waits_for(wanted.pod["spec"]):
             wanted.pod["spec"]["schedulingGates"] = [{"name": "example.com/claims"}]
         self.mirror.hold()
         try:
             created = await self.client.create(PODS, wanted.pod, wanted.namespace)
             if created.spec.scheduling_gates:
-                created = await self._ungated(created, len(templates))
+                created = await self._ungated(created, made_for_it)
         except ApiError as error:
             self.mirror.let_go()
             if error.status.code != 422:
@@ -182,14 +180,26 @@ class Differential:
         victims = [key.split("/") for key in found["candidates"][node]["victims"]]
         self.result.seen["victims"] += len(victims)
         await self._held_until(
-            lambda: all(self.mirror.get(PODS, *key) is None for key in victims), f"{victims} evicted from {node}"
+            lambda: all(self._is_gone(*key, ending=True) for key in victims), f"{victims} evicted from {node}"
         )
         again = self.mirror.get(PODS, real.namespace, real.name)
         self.world.nominator.add(again)
         second = self._explain(again)
         self.world.nominator.remove(again)
+        if not second["feasible"]:
+            await self._compare_waiting(again, second)
+            return
         bound = await self._answer(real, lambda pod: bool(pod.spec.node_name))
         await self._compare_bound(bound, second)
+
+    async def _compare_waiting(self, real: Pod, second: Raw) -> None:
+        """Victims that take their time hold the room: the preemptor waits, and evicts nobody else."""
+        self.result.seen["waiting for victims"] += 1
+        self.mirror.let_go()
+        await self.settle(0.3)
+        if node := self.mirror.get(PODS, real.namespace, real.name).spec.node_name:
+            self._differs(real, f"bound to {node} beside its victims, ours {_told(second)}")
+        await self.remove(real)
 
     async def _compare_bound(self, real: Pod, decision: Raw) -> None:
         self.result.seen["bound"] += 1
@@ -238,10 +248,19 @@ class Differential:
             if told != wanted:
                 self._differs(real, f"claim {name} on {real.spec.node_name}: real {told}, ours {wanted}")
 
-    async def remove(self, pod: Pod) -> None:
-        """Delete a pod and wait until it is gone."""
-        await self.client.delete(PODS, pod.name, pod.namespace, grace_period_seconds=0)
-        await self.mirror.wait(lambda: self.mirror.get(PODS, pod.namespace, pod.name) is None, f"{pod.key} gone")
+    async def remove(self, pod: Pod, *, for_good: bool = True) -> None:
+        """Delete a pod and wait until it is gone; unless for good, one with a finalizer stays, ending."""
+        if pod.metadata.finalizers and for_good:
+            await self.client.patch(PODS, pod.name, pod.namespace, {"metadata": {"finalizers": None}})
+        with contextlib.suppress(NotFound):  # it was ending already
+            await self.client.delete(PODS, pod.name, pod.namespace, grace_period_seconds=0)
+        stays = bool(pod.metadata.finalizers) and not for_good
+        self.result.seen["ending"] += stays
+        await self.mirror.wait(lambda: self._is_gone(pod.namespace, pod.name, ending=stays), f"{pod.key} gone")
+
+    def _is_gone(self, namespace: str, name: str, *, ending: bool = False) -> bool:
+        pod = self.mirror.get(PODS, namespace, name)
+        return pod is None or (ending and bool(pod.metadata.finalizers and pod.metadata.deletion_timestamp))
 
     # -- ours -------------------------------------------------------------------------------------------------------
 
@@ -294,18 +313,27 @@ class Differential:
         obj = self.mirror.get(kind, namespace, name)
         return obj is not None and (not bound or obj.status.phase == "Bound")
 
-    async def _ungated(self, created: Pod, templates: int) -> Pod:
+    async def _ungated(self, created: Pod, made_for_it: int) -> Pod:
         """Gated pods are told so by the API server and left alone by both; then the gates go."""
         self.result.seen["gated"] += 1
         if (refusal := self._explain(created)["pre_enqueue"])["code"] == "Success":
             self._differs(created, f"gated, ours {refusal}")
         key = (created.namespace, created.name)
-        if templates:
+        if made_for_it:
             self.mirror.let_go()
-            await self.mirror.wait(lambda: _has_claims(self.mirror.get(PODS, *key), templates), f"{key} has its claims")
+            await self.mirror.wait(lambda: self._claims_made(*key) >= made_for_it, f"{key} has its claims")
             await self.settle()
             self.mirror.hold()
         return await self.client.patch(PODS, created.name, created.namespace, {"spec": {"schedulingGates": None}})
+
+    def _claims_made(self, namespace: str, name: str) -> int:
+        """How many claims the controllers have made for a pod so far."""
+        pod = self.mirror.get(PODS, namespace, name)
+        if pod is None:
+            return 0
+        devices = sum(bool(each.resource_claim_name) for each in pod.status.resource_claim_statuses)
+        names = [f"{name}-{each.name}" for each in pod.spec.volumes if each.ephemeral is not None]
+        return devices + sum(self.mirror.get(PERSISTENT_VOLUME_CLAIMS, namespace, each) is not None for each in names)
 
     async def _answer(self, created: Pod, is_answer: Callable[[Pod], bool]) -> Pod:
         """The pod with the real one's answer; whatever happens next is held back.
@@ -356,10 +384,10 @@ def _possible_reasons(decision: Raw) -> set[str]:
     return {decision["cycle_error"], *(reason for each in failed for reason in each["reasons"])}
 
 
-def _has_claims(pod: Pod | None, count: int) -> bool:
-    return (
-        pod is not None and sum(bool(each.resource_claim_name) for each in pod.status.resource_claim_statuses) >= count
-    )
+def waits_for(spec: Raw) -> int:
+    """How many claims controllers make for a pod."""
+    devices = sum("resourceClaimTemplateName" in each for each in spec.get("resourceClaims", ()))
+    return devices + sum("ephemeral" in each for each in spec.get("volumes", ()))
 
 
 def _told(decision: Raw) -> str:

@@ -19,6 +19,7 @@ from skysail.api.kinds import (
     REPLICASETS,
     SERVICES,
     STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
     Kind,
 )
 from skysail.api.raw import Raw
@@ -156,6 +157,23 @@ def _storage(rng: Random, zones: dict[str, str], made: Made) -> None:
     for zone in ZONES:
         made.append((CSI_STORAGE_CAPACITIES, "default", _capacity(rng, zone)))
     made += [(PERSISTENT_VOLUMES, "", local_volume(rng, number, zones)) for number in range(len(zones))]
+    for number in range(len(zones) // 4):
+        made += _attached(rng, number, rng.choice(sorted(zones)))
+
+
+def _attached(rng: Random, number: int, node: str) -> Made:
+    """A volume that is attached to a node although no pod there uses it."""
+    claim = {
+        "metadata": {"name": "nobody", "namespace": "gone"},
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+    }
+    claim["spec"]["accessModes"] = ["ReadWriteOnce"]
+    volume = driver_volume(rng, f"attached-{number}", claim, "")
+    spec = {"attacher": DRIVER, "nodeName": node, "source": {"persistentVolumeName": f"attached-{number}"}}
+    return [
+        (PERSISTENT_VOLUMES, "", volume),
+        (VOLUME_ATTACHMENTS, "", _named(f"attached-{number}") | {"spec": spec}),
+    ]
 
 
 def _csi_node(rng: Random, node: str) -> Raw:
@@ -199,13 +217,20 @@ def driver_volume(rng: Random, name: str, claim: Raw, zone: str, driver: str = D
         "capacity": claim["spec"]["resources"]["requests"],
         "accessModes": claim["spec"]["accessModes"],
         "persistentVolumeReclaimPolicy": "Retain",
-        "csi": {"driver": driver, "volumeHandle": name},
+        **_source(rng, name, driver),
         "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **claim["metadata"]},
     }
     metadata: Raw = {"name": name}
-    if zone and rng.random() < 0.5:
+    if zone and (rng.random() < 0.5 or "csi" not in spec):
         metadata["labels"] = {ZONE: f"{zone}__{rng.choice(ZONES)}"}
     if zone:
         term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
     return {"metadata": metadata, "spec": spec}
+
+
+def _source(rng: Random, name: str, driver: str) -> Raw:
+    """Where the data is: mostly at the driver's; some volumes are of before there were drivers."""
+    if not name.startswith(tuple(NAMESPACED)) or rng.random() < 0.7:
+        return {"csi": {"driver": driver, "volumeHandle": name}}
+    return rng.choice(({"awsElasticBlockStore": {"volumeID": name}}, {"gcePersistentDisk": {"pdName": name}}))

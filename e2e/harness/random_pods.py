@@ -71,6 +71,12 @@ def random_pod(rng: Random, number: int, claims: list[tuple[str, str]], owners: 
         spec["priorityClassName"] = rng.choice(tuple(PRIORITIES))
     if rng.random() < 0.05:
         spec["runtimeClassName"] = "boxed"
+    if rng.random() < 0.03:
+        spec["hostNetwork"] = True
+        for container in spec["containers"]:
+            container["ports"] = [{"containerPort": rng.choice((7000, 7001))}]
+    if rng.random() < 0.1:
+        metadata["finalizers"] = ["example.com/slow"]
     if rng.random() < 0.04:
         spec["schedulingGates"] = [{"name": "example.com/wait"}]
     wanted = Wanted(namespace, {"metadata": metadata, "spec": spec})
@@ -250,8 +256,13 @@ def _volumes(rng: Random, wanted: Wanted, number: int, claims: list[tuple[str, s
             disk = {"pdName": rng.choice(("d1", "d2")), "readOnly": rng.random() < 0.3}
             volumes.append({"name": f"v{index}", "gcePersistentDisk": disk})
             continue
-        if kind < 0.2:
+        if kind < 0.17:
             name = "missing"
+        elif kind < 0.25:
+            body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            body["storageClassName"] = rng.choice((LOCAL, LATE, FREE))
+            volumes.append({"name": f"v{index}", "ephemeral": {"volumeClaimTemplate": {"spec": body}}})
+            continue
         elif kind < 0.4 and known:
             name = rng.choice(known)
         else:

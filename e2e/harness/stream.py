@@ -3,10 +3,10 @@
 from random import Random
 
 from e2e.harness.differential import Differential
-from e2e.harness.random_cluster import NAMESPACED, node_patch
+from e2e.harness.random_cluster import NAMESPACED, node_patch, random_node
 from e2e.harness.random_devices import device_pod
 from e2e.harness.random_pods import random_pod
-from skysail.api.kinds import NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICASETS
+from skysail.api.kinds import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICASETS
 
 
 async def mixed_stream(both: Differential, rng: Random, pods: int) -> None:
@@ -22,6 +22,10 @@ async def mixed_stream(both: Differential, rng: Random, pods: int) -> None:
             await _change_a_node(both, rng)
         if rng.random() < 0.05:
             await _change_a_budget(both, rng)
+        if rng.random() < 0.02:
+            await _change_a_namespace(both, rng)
+        if rng.random() < 0.01:
+            await _replace_a_node(both, rng)
 
 
 async def device_stream(both: Differential, rng: Random, pods: int) -> None:
@@ -38,13 +42,40 @@ async def device_stream(both: Differential, rng: Random, pods: int) -> None:
 async def _some_leave(both: Differential, rng: Random) -> None:
     bound = sorted((pod for pod in both.mirror.all(PODS) if pod.spec.node_name), key=lambda pod: pod.key)
     for pod in rng.sample(bound, min(len(bound), rng.randint(1, 3))):
-        await both.remove(pod)
+        await both.remove(pod, for_good=rng.random() < 0.5)
     await both.settle()
 
 
 async def _change_a_node(both: Differential, rng: Random) -> None:
     name = rng.choice(sorted(node.name for node in both.mirror.all(NODES)))
     await both.client.patch(NODES, name, "", node_patch(rng))
+    await both.settle()
+
+
+async def _replace_a_node(both: Differential, rng: Random) -> None:
+    """One goes, its pods with it or not; one of the same name, and quite different, comes.
+
+    Both without images: how many nodes hold an image kube-scheduler notes at each node when that node changes
+    (`NodeInfo.SnapshotConcrete`), so that the others would go on with an old number.
+    """
+    names = sorted(node.name for node in both.mirror.all(NODES) if not node.status.images)
+    if not names:
+        return
+    node = rng.choice(names)
+    if rng.random() < 0.7:
+        for pod in [pod for pod in both.mirror.all(PODS) if pod.spec.node_name == node]:
+            await both.remove(pod)
+    await both.client.delete(NODES, node)
+    await both.settle()
+    made = random_node(rng, int(node.removeprefix("n")))
+    del made["status"]["images"]
+    await both.prepare([(NODES, "", made)])
+    await both.settle()
+
+
+async def _change_a_namespace(both: Differential, rng: Random) -> None:
+    labels = {"env": rng.choice(("prod", "test", None))}
+    await both.client.patch(NAMESPACES, rng.choice(("red", "blue")), "", {"metadata": {"labels": labels}})
     await both.settle()
 
 

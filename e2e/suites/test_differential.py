@@ -28,7 +28,10 @@ SEEDS = int(os.environ.get("SEEDS", "2"))
 FIRST = int(os.environ.get("FIRST_SEED", "0"))
 PODS = int(os.environ.get("PODS", "250"))
 DEVICE_PODS = int(os.environ.get("DEVICE_PODS", str(max(1, min(PODS, 200) // 2))))
-CONTROLLERS = "persistentvolume-binder-controller,resourceclaim-controller,garbage-collector-controller"
+CONTROLLERS = (
+    "persistentvolume-binder-controller,ephemeral-volume-controller,resourceclaim-controller,"
+    "garbage-collector-controller"
+)
 DEFAULT: Raw = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 Stream = Callable[[Differential, random.Random, int], Awaitable[None]]
 
