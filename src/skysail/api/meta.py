@@ -107,12 +107,12 @@ def own_raw(struct: msgspec.Struct, field: str) -> None:
 
 def format_time(moment: datetime) -> str:
     """A metav1.Time as written: RFC 3339, UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def format_micro_time(moment: datetime) -> str:
     """A metav1.MicroTime as written: RFC 3339, UTC, always six digits."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def parse_time(text: str) -> datetime:

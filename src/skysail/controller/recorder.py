@@ -10,11 +10,14 @@ Source: k8s.io/client-go/tools/{record,events}, v1.36.
 
 import asyncio
 import logging
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
+
+import msgspec
 
 from skysail.api.errors import AlreadyExists, ApiError, NotFound, SkysailError, Unreachable
 from skysail.api.kinds import EVENTS, Kind, kind_of
@@ -35,8 +38,14 @@ _MAX_QUEUED = 1000
 _MAX_SERIES_QUEUED = 10_000
 """Upstream's recorder of series has no bound; two for each pod of a large batch must not be lost."""
 _SERIES_WRITERS = 4
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
-SERIES_EVENTS: Kind[dict[str, Any]] = Kind("events.k8s.io", "v1", "Event", "events", True, dict)
+
+class _Written(msgspec.Struct, frozen=True, gc=False):
+    """What is read of an answer: that it is an object."""
+
+
+SERIES_EVENTS: Kind[_Written] = Kind("events.k8s.io", "v1", "Event", "events", True, _Written)
 
 
 class EventRecorder(Protocol):
@@ -342,9 +351,4 @@ def _check_type(type: str) -> None:
 
 
 def _is_subdomain(name: str) -> bool:
-    labels = name.split(".")
-    return len(name) <= 253 and all(
-        label and label.replace("-", "a").isalnum() and label.isascii() and label == label.lower()
-        and label[0] != "-" and label[-1] != "-"
-        for label in labels
-    )  # fmt: skip
+    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
