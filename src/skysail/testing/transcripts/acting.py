@@ -232,6 +232,7 @@ class Actor:
             return
         meta = pod["metadata"]
         await self._client.bind(meta["namespace"], meta["name"], meta["uid"], node or target_node(pod) or _DEFAULT_NODE)
+        await self._pause()
 
     async def _write_status(self, pod: Raw, status: Raw) -> None:
         meta = pod["metadata"]
