@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from skysail.batch.cycle import run_once
 from skysail.batch.engine import Engine
 from skysail.batch.model.specs import FlavorSpec, Preemption
 from skysail.testing.builders import HOSTNAME, make_node, taint
@@ -244,6 +245,91 @@ def test_a_budget_that_refuses_a_closing_queue_is_asked_again_later():
             asked.append(second)
             lab.world.eviction_failed(task)
     assert asked == [0, 30, 60, 90]
+
+
+def test_of_two_borrowers_the_lower_one_leaves_and_no_other():
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(2, gpus=4)
+    lab.queue("team-a", figures=figures(deserved=0))
+    lab.queue("team-b", figures=figures(deserved=0))
+    lab.queue("team-c", figures=figures(deserved=4))
+    lab.gang("high", 1, queue="team-a", gpus=4, priority=100)
+    lab.gang("low", 1, queue="team-b", gpus=4)
+    lab.cycle()
+    lab.gang("owner", 1, queue="team-c", gpus=4, priority=50)
+    lab.cycle(20)
+    assert lab.evicted == [("low-0", "default/owner")]
+    assert (lab.count("owner"), lab.count("high")) == (1, 1)
+
+
+def test_a_job_too_large_in_the_same_queue_keeps_no_other_from_borrowing_by_priority():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("cohort", figures=figures(capability=8))
+    lab.queue("placeholder", parent="cohort", figures=figures(deserved=8))
+    by_priority = Preemption(priority_threshold=50)
+    for name in ("two", "three"):
+        lab.queue(name, parent="cohort", figures=figures(deserved=0), preemption=by_priority)
+    lab.gang("too-large", 1, queue="two", gpus=9, priority=100)
+    lab.gang("low", 1, queue="three", gpus=8)
+    lab.cycle()
+    assert lab.count("low") == 1
+    lab.gang("high", 1, queue="two", gpus=8, priority=100)
+    lab.cycle(5)
+    assert (lab.count("high"), lab.evicted) == (1, [("low-0", "default/high")])
+
+
+def test_smaller_groups_take_their_half_though_larger_ones_wait_in_vain_before_them():
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(1, gpus=8)
+    for name in ("one", "two"):
+        lab.queue(name)
+    for number in range(4):
+        lab.gang(f"g{number}", 2, queue="one", gpus=1)
+    lab.cycle()
+    for size in (6, 5, 4, 3):
+        lab.gang(f"of{size}", size, queue="two", gpus=1)
+        lab.cycle(3)
+    lab.cycle(30)
+    assert (lab.count("of6"), lab.count("of5"), lab.count("of4")) == (0, 0, 4)
+    assert len(lab.evicted) == 4
+    assert len({name for name, _ in lab.evicted}) == 4
+
+
+def test_a_pod_whose_binding_is_always_refused_keeps_no_other_from_its_room():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.pod("doomed", gpus=8, priority=100)
+    lab.pod("other", gpus=8)
+    for _ in range(10):
+        session = run_once(lab.world, lab.configuration)
+        for batch in session.effects.binds:
+            if batch.job.name == "default/doomed":
+                for task in list(batch.tasks):
+                    lab.world.bind_failed(task, "denied by a webhook")
+                batch.tasks.clear()
+        lab.play(session.effects)
+        lab.world.now += 1
+        if lab.count("other"):
+            break
+    assert lab.count("other") == 1
+
+
+def test_what_ended_holds_nothing_though_its_group_and_pods_are_still_there():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("q", figures=figures(capability=8))
+    lab.gang("first", 4, queue="q", gpus=2, group={"min_resources": {GPU: 8}})
+    lab.cycle()
+    lab.gang("second", 4, queue="q", gpus=2)
+    lab.cycle()
+    assert lab.count("second") == 0
+    for number in range(4):
+        lab.finish(f"first-{number}", "Succeeded" if number else "Failed")
+    lab.cycle()
+    assert lab.count("second") == 4
 
 
 # -- promises ------------------------------------------------------------------------------------------------------
