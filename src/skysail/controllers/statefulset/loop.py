@@ -13,7 +13,7 @@ import msgspec
 from skysail.api.apps import ControllerRevision, StatefulSet
 from skysail.api.core import Pod
 from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
-from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFULSETS
+from skysail.api.kinds import PODS, STATEFULSETS
 from skysail.api.raw import Raw
 from skysail.api.storage import PersistentVolumeClaim
 from skysail.controller.controller import Result
@@ -24,22 +24,13 @@ from skysail.controllers.builtin import BuiltinController, Selectors
 from skysail.controllers.history.revisions import revision_template, superfluous
 from skysail.controllers.history.store import RevisionStore
 from skysail.controllers.pods import controller_of, seconds_until_next_available
-from skysail.controllers.statefulset.claims import (
-    RETAIN,
-    claim_names,
-    has_conflicting_controller,
-    is_stale_for,
-    new_claims,
-    owners_as_wanted,
-    retention,
-)
+from skysail.controllers.statefulset.claim_keeper import ClaimKeeper
 from skysail.controllers.statefulset.identity import (
     identity_labels,
     identity_matches,
     is_member,
     new_pod,
     ordinal_of,
-    ordinals,
     pod_name,
     revision_of,
 )
@@ -70,7 +61,7 @@ class StatefulSetController(BuiltinController):
         self.expectations: UIDTrackingExpectations[str] = UIDTrackingExpectations(self.clock)
         self.selectors = Selectors()
         self.index_by_controller(Pod, ControllerRevision)
-        self.informer(PersistentVolumeClaim)
+        self.claims = ClaimKeeper(self.api, self.recorder, self.lister(PersistentVolumeClaim))
         self.informer(StatefulSet).add_handler(Handlers(delete=self._set_gone), name=self.name)
         self.informer(Pod).add_handler(
             Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
@@ -142,7 +133,7 @@ class StatefulSetController(BuiltinController):
         revisions = Revisions(current.name, update.name)
         now = self.now()
         actions = plan_stateful_set(
-            stateful_set, pods, revisions, lambda pod: self._claims_match(stateful_set, pod), now
+            stateful_set, pods, revisions, lambda pod: self.claims.match(stateful_set, pod), now
         )
         deleted, error = await self._carry_out(stateful_set, actions, templates, revisions)
         status = stateful_set_status(stateful_set, pods, revisions, collisions, deleted, now)
@@ -211,12 +202,12 @@ class StatefulSetController(BuiltinController):
             case DeletePod(pod):
                 await self._delete(stateful_set, pod)
             case MakeClaims(pod):
-                await self._make_claims(stateful_set, ordinal_of(pod), pod.name)
-                await self._adjust_claims(stateful_set, pod)
+                await self.claims.make(stateful_set, ordinal_of(pod), pod.name)
+                await self.claims.adjust(stateful_set, pod)
             case AdjustPod(pod):
                 await self._adjust_pod(stateful_set, pod)
             case AdjustClaims(pod):
-                await self._adjust_claims(stateful_set, pod)
+                await self.claims.adjust(stateful_set, pod)
 
     # Pods
 
@@ -230,17 +221,17 @@ class StatefulSetController(BuiltinController):
 
     async def _create(self, stateful_set: StatefulSet, ordinal: int, body: Raw) -> None:
         name = pod_name(stateful_set, ordinal)
-        if self._claims_are_stale(stateful_set, ordinal):
+        if self.claims.are_stale(stateful_set, ordinal):
             raise Conflict(f"claims of an earlier pod {name} are still on their way out")
         try:
-            await self._make_claims(stateful_set, ordinal, name)
+            await self.claims.make(stateful_set, ordinal, name)
             pod = await self.api.create(PODS, body, stateful_set.namespace)
         except AlreadyExists as error:
             raise Conflict(f"pod {name} is there already: {error.status.message}") from error
         except ApiError as error:
             self._tell(stateful_set, "Create", name, error)
             raise
-        await self._adjust_claims(stateful_set, pod)
+        await self.claims.adjust(stateful_set, pod)
         self._tell(stateful_set, "Create", name)
 
     async def _delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
@@ -255,8 +246,8 @@ class StatefulSetController(BuiltinController):
 
     async def _adjust_pod(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Labels can be put right; volumes of a pod never can, so only its claims are made."""
-        await self._make_claims(stateful_set, ordinal_of(pod), pod.name)
-        await self._adjust_claims(stateful_set, pod)
+        await self.claims.make(stateful_set, ordinal_of(pod), pod.name)
+        await self.claims.adjust(stateful_set, pod)
         if not identity_matches(stateful_set, pod):
             patch = {"metadata": {"uid": pod.uid, "labels": identity_labels(pod)}}
             try:
@@ -265,61 +256,3 @@ class StatefulSetController(BuiltinController):
                 self._tell(stateful_set, "Update", pod.name, error)
                 raise
         self._tell(stateful_set, "Update", pod.name)
-
-    # Claims
-
-    def _claim_named(self, stateful_set: StatefulSet, name: str) -> PersistentVolumeClaim | None:
-        return self.lister(PersistentVolumeClaim).named(name, stateful_set.namespace)
-
-    def _claims(self, stateful_set: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
-        names = claim_names(stateful_set, ordinal).values()
-        return [found for name in names if (found := self._claim_named(stateful_set, name)) is not None]
-
-    def _claims_are_stale(self, stateful_set: StatefulSet, ordinal: int) -> bool:
-        if retention(stateful_set)[1] == RETAIN:
-            return False
-        name = pod_name(stateful_set, ordinal)
-        return any(is_stale_for(claim, name, "") for claim in self._claims(stateful_set, ordinal))
-
-    def _claims_match(self, stateful_set: StatefulSet, pod: Pod) -> bool:
-        scaled_down = ordinal_of(pod) not in ordinals(stateful_set)
-        return all(
-            owners_as_wanted(claim, stateful_set, pod, scaled_down=scaled_down) is None
-            for claim in self._claims(stateful_set, ordinal_of(pod))
-        )
-
-    async def _make_claims(self, stateful_set: StatefulSet, ordinal: int, pod: str) -> None:
-        for body in new_claims(stateful_set, ordinal):
-            name = body["metadata"]["name"]
-            found = self._claim_named(stateful_set, name)
-            if found is not None:
-                if found.metadata.deletion_timestamp is not None:
-                    raise Conflict(f"pvc {name} is being deleted")
-                continue
-            where = f"Claim {name} Pod {pod} in StatefulSet {stateful_set.name}"
-            try:
-                await self.api.create(PERSISTENT_VOLUME_CLAIMS, body, stateful_set.namespace)
-            except AlreadyExists:
-                continue
-            except ApiError as error:
-                if not error.is_namespace_terminating:
-                    words = f"Create {where} failed error: {error.status.message}"
-                    self.recorder.event(stateful_set, "Warning", "FailedCreate", words)
-                raise
-            self.recorder.event(stateful_set, "Normal", "SuccessfulCreate", f"Create {where} success")
-
-    async def _adjust_claims(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        scaled_down = ordinal_of(pod) not in ordinals(stateful_set)
-        for claim in self._claims(stateful_set, ordinal_of(pod)):
-            if has_conflicting_controller(claim, stateful_set, pod):
-                words = f"PersistentVolumeClaim {claim.name} has a conflicting OwnerReference that acts as a "
-                words += "manging controller, the retention policy is ignored for this claim"
-                self.recorder.event(stateful_set, "Warning", "ConflictingController", words)
-            owners = owners_as_wanted(claim, stateful_set, pod, scaled_down=scaled_down)
-            if owners is not None:
-                await self._write_owners(claim, [msgspec.to_builtins(item) for item in owners])
-
-    async def _write_owners(self, claim: PersistentVolumeClaim, owners: list[Raw]) -> None:
-        version = claim.metadata.resource_version
-        patch = {"metadata": {"resourceVersion": version, "ownerReferences": owners}}
-        await self.api.patch(PERSISTENT_VOLUME_CLAIMS, claim.name, claim.namespace, patch)
