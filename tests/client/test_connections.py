@@ -178,16 +178,79 @@ async def test_no_more_connections_than_allowed_and_first_come_first_served():
 
 
 async def test_who_is_cancelled_just_when_its_turn_comes_passes_it_on():
-    server = Scripted(OK)
+    server = Scripted(OK, OK)
     async with pool_of(server, limit=1) as pool, asyncio.TaskGroup() as group:
-        pool._active = 1
+        await pool.request(ASKED)
+        connection = pool._take_idle()
+        pool._busy.add(connection)
         second, third = (group.create_task(pool.request(ASKED)) for _ in range(2))
         await asyncio.sleep(0)
-        pool._pass_on()
+        pool._busy.discard(connection)
+        pool._give_back(connection)
         second.cancel()
         assert (await third).body == b"ok"
     assert second.cancelled()
-    assert server.requests == 1
+    assert (server.requests, server.connections) == (2, 1)
+
+
+async def test_after_another_tls_context_was_given_no_old_connection_is_used():
+    server = Held(awaited=1)
+    async with pool_of(server) as pool, asyncio.TaskGroup() as group:
+        under_way = group.create_task(pool.request(ASKED))
+        await server.came.wait()
+        pool.use_tls(None)
+        server.release.release()
+        assert (await under_way).body == b"ok"
+        assert not pool._idle
+
+
+async def test_who_is_cancelled_with_leave_to_open_passes_it_on():
+    server = Scripted(OK)
+    async with pool_of(server, limit=1) as pool, asyncio.TaskGroup() as group:
+        pool._opening = 1
+        second, third = (group.create_task(pool.request(ASKED)) for _ in range(2))
+        await asyncio.sleep(0)
+        pool._opening = 0
+        pool._let_open()
+        second.cancel()
+        assert (await third).body == b"ok"
+    assert second.cancelled()
+    assert (server.requests, pool._opening) == (1, 0)
+
+
+async def test_a_burst_is_served_by_few_connections():
+    server = Scripted(*[OK] * 64)
+    async with pool_of(server, limit=64) as pool, asyncio.TaskGroup() as group:
+        for _ in range(64):
+            group.create_task(pool.request(ASKED))
+    assert server.requests == 64
+    assert server.connections < 64
+
+
+async def test_a_slow_server_gets_all_connections():
+    server = Held(awaited=8)
+    async with pool_of(server, limit=8) as pool, asyncio.TaskGroup() as group:
+        for _ in range(20):
+            group.create_task(pool.request(ASKED))
+        await server.came.wait()
+        for _ in range(20):
+            server.release.release()
+    assert server.most == 8
+
+
+async def test_connections_that_fail_to_open_leave_nobody_waiting():
+    pool = ConnectionPool("127.0.0.1", 1, None, "", 4)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(failure_of(pool)) for _ in range(12)]
+    assert all(isinstance(task.result(), OSError) for task in tasks)
+    assert pool._opening == 0
+
+
+async def failure_of(pool):
+    try:
+        await pool.request(ASKED)
+    except OSError as error:
+        return error
 
 
 async def test_closing_ends_requests_under_way():

@@ -8,7 +8,7 @@ stay with aiohttp.
                       busy      held by one `request`; back to idle only after a whole answer that allows it
                       closed    for all else: an answer broken off, a time-out, a cancellation, `close`
 
-Never more than `limit` are open or being opened; who comes when all are busy waits, first come, first served. Nothing
+Never more than `limit` are open or being opened; who comes when none is free waits, first come, first served. Nothing
 is sent twice: a connection that breaks leaves it open whether the server did what was asked.
 
 Differs from aiohttp: no compression, no cookies, no redirects followed, no proxies; none was in use.
@@ -37,6 +37,8 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self.idle_since = 0.0
         self.is_open = False
+        self.is_outdated = False
+        """Whether it was opened under conditions that hold no more."""
         self.may_stay = False
         """Whether the last answer left the connection fit for another request."""
         self._answer: asyncio.Future[Response] | None = None
@@ -142,7 +144,10 @@ class Connection(asyncio.Protocol):
 
 
 class ConnectionPool:
-    """Connections to one server, opened when needed.
+    """Connections to one server, opened when needed: one, then half as many more at a time as there are.
+
+    A burst of requests is thus served by a few connections, where opening one for each would cost more than the
+    requests do; a slow server still gets them all within a few round trips.
 
     Args:
         host: Name or address.
@@ -157,8 +162,9 @@ class ConnectionPool:
         self._server_name = (server_name or host) if tls is not None else None
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._active = 0  # requests that hold a connection, or open one: with the idle ones never more than the limit
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._opening = 0
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        """Each gets a connection, or None for leave to open one, which counts as being opened from then on."""
         self._closed = False
 
     async def request(self, data: bytes) -> Response:
@@ -167,24 +173,20 @@ class ConnectionPool:
         Raises:
             OSError: No connection, or it broke off (`BrokenOff`), or the certificate is not to be trusted.
         """
-        if self._active < self._limit:
-            self._active += 1
-        else:
-            await self._turn()
-        connection: Connection | None = None
+        connection = self._take_idle() or await self._next()
+        self._busy.add(connection)
         try:
-            connection = self._take_idle() or await self._connect()
-            self._busy.add(connection)
             return await connection.send(data)
         finally:
-            if connection is not None:
-                self._give_back(connection)
-            self._pass_on()
+            self._busy.discard(connection)
+            self._give_back(connection)
 
     def use_tls(self, tls: ssl.SSLContext | None) -> None:
-        """Check the server in another way from now on; requests under way go on."""
+        """Check the server in another way from now on; requests under way go on, on connections that end with them."""
         self.tls = tls
         self._drop_idle()
+        for connection in self._busy:
+            connection.is_outdated = True
 
     def close(self) -> None:
         """Close all connections; requests under way fail."""
@@ -208,37 +210,68 @@ class ConnectionPool:
             connection.abort()
         return None
 
-    def _give_back(self, connection: Connection) -> None:
-        self._busy.discard(connection)
-        if connection.may_stay and connection.is_open and not self._closed:
-            connection.idle_since = asyncio.get_running_loop().time()
-            self._idle.append(connection)
-        else:
-            connection.abort()
-
-    async def _connect(self) -> Connection:
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(
-            Connection, self._host, self._port, ssl=self.tls, server_hostname=self._server_name
-        )
-        return connection
-
-    async def _turn(self) -> None:
-        """Wait until somebody passes on what it held; first come, first served."""
-        turn = asyncio.get_running_loop().create_future()
+    async def _next(self) -> Connection:
+        """The next connection that is free, or a new one; first come, first served."""
+        if self._may_open():
+            self._opening += 1
+            return await self._open()
+        turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn
+            connection = await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._pass_on()
+                self._pass_on(turn.result())
             raise
+        return connection or await self._open()
 
-    def _pass_on(self) -> None:
-        """Let the next one have what a request held."""
+    def _may_open(self) -> bool:
+        opened = len(self._busy) + len(self._idle)
+        return opened + self._opening < self._limit and self._opening < max(1, opened // 2)
+
+    async def _open(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            _, connection = await loop.create_connection(
+                Connection, self._host, self._port, ssl=self.tls, server_hostname=self._server_name
+            )
+        except BaseException:
+            self._opening -= 1
+            self._let_open()
+            raise
+        self._opening -= 1
+        self._busy.add(connection)
+        self._let_open()
+        return connection
+
+    def _give_back(self, connection: Connection) -> None:
+        """What a request no longer needs: to the next in line, or to rest; what is of no use makes room."""
+        if not connection.may_stay or not connection.is_open or connection.is_outdated or self._closed:
+            connection.abort()
+            self._let_open()
+            return
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_result(None)
+                turn.set_result(connection)
+                self._busy.add(connection)
                 return
-        self._active -= 1
+        connection.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(connection)
+
+    def _let_open(self) -> None:
+        """Let those in line open connections, as many as may be."""
+        while self._waiting and self._may_open():
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._opening += 1
+                turn.set_result(None)
+
+    def _pass_on(self, got: Connection | None) -> None:
+        """Somebody went away with what it had just got."""
+        if got is None:
+            self._opening -= 1
+            self._let_open()
+        else:
+            self._busy.discard(got)
+            self._give_back(got)
