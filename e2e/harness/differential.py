@@ -219,8 +219,8 @@ class Differential:
                     self._differs(real, f"ours would bind {name} to {volume}, real {bound}")
         if real.spec.resource_claims:
             self.result.seen["with devices"] += 1
-            await self._compare_devices(real, decision)
             await self.settle()
+            await self._compare_devices(real, decision)
         await self._start(real)
 
     def _size_of(self, volume: str) -> str:
