@@ -8,7 +8,7 @@ from skysail.batch.ledger import Refusal
 from skysail.batch.model.job import Job, Task
 from skysail.batch.model.outcome import Event, Number, Outcome, OutcomeCode, told
 from skysail.batch.model.queue import Queue
-from skysail.batch.model.resources import ANY
+from skysail.batch.model.resources import ANY, amount_text
 from skysail.batch.placing import Shortage
 from skysail.batch.rows import fitting, signature, times
 from skysail.batch.session import Session
@@ -57,11 +57,13 @@ def quota_outcome(queue: Queue, refusal: Refusal, tasks: int = 1) -> Outcome:
     }  # fmt: skip
     if flavor != ANY:
         numbers["flavor"] = flavor
+    most = amount_text(resource, refusal.limit)
     if ask > refusal.limit:
-        words = f"asks for {ask} {resource}: queue {refusal.queue} never holds more than {refusal.limit}"
+        words = f"asks for {amount_text(resource, ask)} {resource}: queue {refusal.queue} never holds more than {most}"
         return Outcome(OutcomeCode.EXCEEDS_MAX, words, numbers, next_events=(told(Event.QUEUE_CHANGED),))
     numbers["used"] = refusal.used
-    words = f"asks for {ask} {resource}: queue {refusal.queue} uses {refusal.used} of {refusal.limit}"
+    used = amount_text(resource, refusal.used)
+    words = f"asks for {amount_text(resource, ask)} {resource}: queue {refusal.queue} uses {used} of {most}"
     return Outcome(OutcomeCode.QUOTA_EXCEEDED, words, numbers, next_events=_queue_events(queue))
 
 

@@ -37,6 +37,7 @@ def why_a_job(
     from skysail.api.errors import ConfigError
     from skysail.cli.output import say
     from skysail.diagnosis.jobs import why_job
+    from skysail.diagnosis.unknown import why_unknown
 
     _check_output(output)
     kind, _, short = name.rpartition("/")
@@ -44,7 +45,7 @@ def why_a_job(
     snapshot = _take(kubeconfig, scheduler_name)
     found = why_job(snapshot, asked, _configuration(config))
     if found is None:
-        raise ConfigError(f"no pod of {scheduler_name} belongs to a job {asked!r}", path="NAME")
+        raise ConfigError(f"{why_unknown(snapshot, asked)}", path="NAME")
     say(_json(found) if output == "json" else "\n".join(job_lines(found)))
 
 
@@ -128,27 +129,28 @@ def job_lines(found: "JobDiagnosis") -> list[str]:
     lines += [f"  would evict: {pod}" for pod in found.victims]
     for queue in found.queues:
         lines.append(f"  queue {queue.name}: {_standing(queue.held, queue.entitlement, queue.limit)}")
-    if found.ahead:
+    if found.ahead and found.code:
         more = f" and {len(found.ahead) - 5} more" if len(found.ahead) > 5 else ""
         lines.append(f"  before it wait: {', '.join(found.ahead[:5])}{more}")
+    lines += [f"  would help: {each}" for each in found.helps]
     if found.next_events:
         lines.append(f"  tried again at: {', '.join(found.next_events)}")
     return [*lines, *(f"  note: {each}" for each in found.problems)]
 
 
 def _standing(held: "dict[str, int] | object", entitlement: object, limit: object) -> str:
-    from skysail.batch.foreign.kueue_status import quantity
+    from skysail.batch.model.resources import amount_text
 
     assert isinstance(held, dict)
     assert isinstance(entitlement, dict)
     assert isinstance(limit, dict)
     parts = []
     for name in sorted({*held, *entitlement, *limit}):
-        text = f"{name} {quantity(name, held.get(name, 0))} held"
+        text = f"{name} {amount_text(name, held.get(name, 0))} held"
         if name in entitlement:
-            text += f" of {quantity(name, entitlement[name])} entitled"
+            text += f" of {amount_text(name, entitlement[name])} entitled"
         if name in limit:
-            text += f", at most {quantity(name, limit[name])}"
+            text += f", at most {amount_text(name, limit[name])}"
         parts.append(text)
     return "; ".join(parts) or "holds nothing"
 
@@ -163,6 +165,7 @@ def simulation_lines(found: "JobSimulation") -> list[str]:
     lines = [f"{found.name}: {verdict}"]
     if outcome is not None and not answer.fits:
         lines.append(f"  {outcome.message}")
+    lines += [f"  would help: {each}" for each in found.helps]
     lines += [f"  {pod} on {node}" for pod, node in sorted(answer.placement.items())]
     lines += [f"  evicts {pod}" for pod in answer.victims]
     if answer.largest is not None:

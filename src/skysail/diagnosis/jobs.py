@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from skysail.batch.config import default_configuration
+from skysail.batch.controllers.owners import top_owner
 from skysail.batch.cycle import run_once
 from skysail.batch.ledger import Column
 from skysail.batch.model.job import Job, TaskState, lone_key
@@ -11,6 +12,7 @@ from skysail.batch.model.quorum import lacks, unknown_parts
 from skysail.batch.model.resources import ANY
 from skysail.batch.session import Configuration, Session
 from skysail.batch.world import World
+from skysail.diagnosis.advice import helps, misspelt_words
 from skysail.diagnosis.snapshot import Snapshot, picture
 
 
@@ -53,6 +55,7 @@ class JobDiagnosis:
         queues: Its queue and those above.
         ahead: Waiting jobs before it in its queue.
         problems: What is wrong with objects, in words.
+        helps: What would help, in words, most certain first.
     """
 
     name: str
@@ -70,6 +73,7 @@ class JobDiagnosis:
     queues: tuple[QueueStanding, ...] = ()
     ahead: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
 
 
 def why_job(snapshot: Snapshot, job: str, configuration: Configuration | None = None) -> JobDiagnosis | None:
@@ -124,7 +128,17 @@ def find_job(world: World, name: str) -> Job | None:
             or (job.key.startswith(f"{namespace}/") and job.key.partition("-")[2] == short)
         )
     ]
-    return owned[0] if owned else None
+    return owned[0] if owned else _by_pods_owner(world, kind, namespace, short)
+
+
+def _by_pods_owner(world: World, kind: str, namespace: str, name: str) -> Job | None:
+    """The job of pods that such an object owns, whatever gang they name."""
+    for _, job in sorted(world.jobs.items()):
+        for task in job.tasks.values():
+            owner = top_owner(task.pod) if task.pod.namespace == namespace else None
+            if owner is not None and owner.name == name and kind.lower() in ("", owner.kind.lower()):
+                return job
+    return None
 
 
 def _ahead(world: World, job: Job) -> tuple[str, ...]:
@@ -200,6 +214,7 @@ def _diagnosis(
         queues=tuple(_entitled(session, each) for each in before.values()),
         ahead=ahead,
         problems=problems,
+        helps=helps(session, job) if outcome is not None else tuple(misspelt_words(job)),
     )
 
 

@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from skysail.api.batch import Job as BatchJob
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.raw import Raw
 from skysail.api.scheduling import PriorityClass
 from skysail.batch.controllers.owners import OwnerMembershipReader
+from skysail.batch.foreign.koordinator import read_reservation
 from skysail.batch.foreign.registry import RawKind, read_group, read_queues
 from skysail.batch.kinds import JobQueue, PodGroup, Queue, Quota
 from skysail.batch.kinds import reading as own
 from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.kinds.reading import Problem
+from skysail.batch.pod_plugins import PureHandle
 from skysail.batch.world import World
+from skysail.scheduler.framework.handle import Lister
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,11 @@ class Snapshot:
         foreign_queues: Other systems' queues and their like, by resource.
         foreign_groups: Other systems' gangs, with their kind.
         scheduler_name: Whose pods are ours.
+        jobs: batch/v1 Jobs, to say why one has no pods.
+        namespaces: Labels of namespaces, by name.
+        reservations: Koordinator's.
+        workload_priorities: Kueue's priority classes.
+        others: What pod plugins look at (volumes, claims of devices), by resource.
     """
 
     now: float
@@ -45,10 +55,38 @@ class Snapshot:
     foreign_queues: Mapping[str, Sequence[Raw]] = field(default_factory=dict)
     foreign_groups: Sequence[tuple[RawKind, Raw]] = ()
     scheduler_name: str = SCHEDULER_NAME
+    jobs: Sequence[BatchJob] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reservations: Sequence[Raw] = ()
+    workload_priorities: Sequence[Raw] = ()
+    others: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def priority_of(self, name: str) -> int | None:
-        """The value of a priority class, or None."""
-        return next((each.value for each in self.priority_classes if each.name == name), None)
+        """The value of a priority class, Kubernetes' or Kueue's, or None."""
+        for each in self.priority_classes:
+            if each.name == name:
+                return each.value
+        values = (each.get("value") for each in self.workload_priorities if each["metadata"]["name"] == name)
+        return next((value for value in values if isinstance(value, int)), None)
+
+
+class SnapshotLister(Lister[Any]):
+    """Objects of one kind, as pod plugins look at them.
+
+    Args:
+        objects: All there are.
+    """
+
+    def __init__(self, objects: Sequence[Any]) -> None:
+        self._objects = {(each.namespace, each.name): each for each in objects}
+
+    def get(self, namespace: str, name: str) -> Any | None:
+        """One object; `namespace` is empty for cluster-scoped kinds."""
+        return self._objects.get((namespace, name))
+
+    def list(self, namespace: str | None = None) -> Sequence[Any]:
+        """All objects, or those of one namespace."""
+        return [each for (where, _), each in sorted(self._objects.items()) if namespace in (None, "", where)]
 
 
 @dataclass(frozen=True)
@@ -69,6 +107,9 @@ def picture(snapshot: Snapshot) -> Picture:
     reader = OwnerMembershipReader()
     world = World(scheduler_name=snapshot.scheduler_name, membership=reader)
     world.now = snapshot.now
+    world.handle = PureHandle(world.snapshot, 0, lambda kind: SnapshotLister(snapshot.others.get(kind.resource, ())))
+    for name, labels in snapshot.namespaces.items():
+        world.set_namespace(name, labels)
     foreign = read_queues(snapshot.foreign_queues)
     records = foreign.records
     records.add(own.read_queues(snapshot.queues, snapshot.job_queues))
@@ -82,6 +123,11 @@ def picture(snapshot: Snapshot) -> Picture:
         spec, found = own.read_quota(quota)
         world.set_quota(spec)
         problems += found
+    for raw in snapshot.reservations:
+        reserved, found = read_reservation(raw)
+        problems += found
+        if reserved is not None:
+            world.set_quota(reserved)
     for pod in snapshot.pods:
         world.set_pod(pod)
     for group in snapshot.groups:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,8 @@ from skysail.api.raw import Raw
 from skysail.batch.config import default_configuration
 from skysail.batch.controllers.grouping import minimum, wanted_spec
 from skysail.batch.controllers.owners import TopOwner
+from skysail.batch.copying import copy_world
+from skysail.batch.cycle import run_once
 from skysail.batch.foreign.registry import GROUP_KINDS, QUEUE_KINDS, RawKind
 from skysail.batch.kinds import GROUP, JobQueue, PodGroup, Queue, Quota
 from skysail.batch.kinds import reading as own
@@ -22,6 +24,7 @@ from skysail.batch.session import Configuration
 from skysail.batch.what_if import Simulation
 from skysail.batch.what_if import simulate as simulate_pods
 from skysail.batch.world import World
+from skysail.diagnosis.advice import helps
 from skysail.diagnosis.snapshot import Snapshot, picture
 
 _STRUCTS: Final = {"Queue": Queue, "JobQueue": JobQueue, "PodGroup": PodGroup, "Quota": Quota}
@@ -34,10 +37,12 @@ class JobSimulation:
     Attributes:
         name: `Kind/namespace/name`.
         answer: What the engine did with it on the copy.
+        helps: What would help one that would wait.
     """
 
     name: str
     answer: Simulation
+    helps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,23 @@ def simulate(
     _gather_loose(reading)
     world = picture(reading.snapshot).world
     chosen = configuration or default_configuration()
-    return [JobSimulation(job.name, _try(world, chosen, job, find_largest=find_largest)) for job in reading.jobs]
+    found = []
+    for job in reading.jobs:
+        answer = _try(world, chosen, job, find_largest=find_largest)
+        found.append(JobSimulation(job.name, answer, () if answer.fits else _advise(world, chosen, job)))
+    return found
+
+
+def _advise(world: World, configuration: Configuration, wanted: _Wanted) -> tuple[str, ...]:
+    """What would help a job that would wait."""
+    copy = copy_world(world)
+    if wanted.group is not None:
+        copy.set_group(wanted.group)
+    for pod in wanted.pods:
+        copy.set_pod(pod)
+    session = run_once(copy, configuration)
+    jobs = {task.job.key: task.job for pod in wanted.pods if (task := copy.tasks.get(pod.uid)) is not None}
+    return next((helps(session, job) for job in jobs.values() if job.outcome is not None), ())
 
 
 def _try(world: World, configuration: Configuration, job: _Wanted, *, find_largest: bool) -> Simulation:
@@ -167,11 +188,26 @@ def _pod(manifest: Raw, number: str, snapshot: Snapshot) -> Pod:
     name = str(metadata.get("name") or f"{metadata.get('generateName', 'pod-')}{number}")
     moment = datetime.fromtimestamp(int(snapshot.now), UTC)
     metadata |= {"name": name, "uid": f"simulated-{metadata['namespace']}-{name}", "creationTimestamp": moment}
-    raw = {"metadata": metadata, "spec": manifest.get("spec") or {}, "status": {"phase": "Pending"}}
+    raw = {"metadata": metadata, "spec": _with_texts(manifest.get("spec") or {}), "status": {"phase": "Pending"}}
     try:
         return msgspec.convert(raw, Pod)
     except msgspec.ValidationError as error:
         raise ConfigError(str(error), path=f"Pod {name}") from error
+
+
+_AMOUNTS: Final = ("requests", "limits", "overhead")
+
+
+def _with_texts(value: Any) -> Any:
+    """The same, with quantities that people write as numbers (`cpu: 1`) as the texts that objects hold."""
+    if isinstance(value, Mapping):
+        return {
+            key: {name: str(amount) for name, amount in each.items()}
+            if key in _AMOUNTS and isinstance(each, Mapping)
+            else _with_texts(each)
+            for key, each in value.items()
+        }
+    return [_with_texts(each) for each in value] if isinstance(value, list) else value
 
 
 def _workload(kind: str, api_version: str, manifest: Raw, snapshot: Snapshot) -> _Wanted:
@@ -224,3 +260,19 @@ def _templates(spec: Raw) -> Iterable[tuple[str, Raw, int]]:
         below = (job.get("template") or {}).get("spec") or {}
         for _, template, count in _templates(below):
             yield str(job.get("name", "")).lower(), template, count * int(job.get("replicas", 1))
+    for task in spec.get("tasks") or ():  # Volcano's Job
+        yield str(task.get("name", "")).lower(), task.get("template") or {}, int(task.get("replicas", 1))
+    yield from _ray(spec.get("rayClusterSpec") or spec)
+    if isinstance(sets := spec.get("leaderWorkerTemplate"), Mapping):
+        leader, workers = sets.get("leaderTemplate") or sets.get("workerTemplate") or {}, int(sets.get("size", 1)) - 1
+        yield from (("leader", leader, 1), ("worker", sets.get("workerTemplate") or {}, workers))
+    if isinstance(spec.get("jobTemplate"), Mapping):
+        yield from _templates(spec["jobTemplate"].get("spec") or {})
+
+
+def _ray(spec: Raw) -> Iterable[tuple[str, Raw, int]]:
+    """A RayCluster's head and workers."""
+    if isinstance(head := spec.get("headGroupSpec"), Mapping):
+        yield "head", head.get("template") or {}, 1
+        for each in spec.get("workerGroupSpecs") or ():
+            yield str(each.get("groupName", "")).lower(), each.get("template") or {}, int(each.get("replicas", 1))

@@ -175,6 +175,8 @@ def minimum(pod: Pod, owner: TopOwner | None, owner_object: Raw) -> int:
 
 
 def _by_kind(kind: str, spec: Raw) -> int:
+    if "tasks" in spec:  # Volcano's
+        return int(spec.get("minAvailable") or sum(int(each.get("replicas", 1)) for each in spec["tasks"]))
     if kind == "Job":
         parallelism = 1 if spec.get("parallelism") is None else int(spec["parallelism"])
         completions = spec.get("completions")
@@ -196,6 +198,8 @@ def role_sizes(owner: Raw) -> dict[str, int]:
             for role, each in roles.items():
                 replicas = (each or {}).get("replicas")
                 found[str(role).lower()] = 1 if replicas is None else int(replicas)
+    for each in spec.get("tasks") or ():
+        found[str(each.get("name", "")).lower()] = int(each.get("replicas", 1))
     for each in spec.get("replicatedJobs") or ():
         job = (each.get("template") or {}).get("spec") or {}
         count = 1 if each.get("replicas") is None else int(each["replicas"])

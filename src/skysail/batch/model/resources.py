@@ -79,3 +79,18 @@ class ResourceVector(Mapping[FlavorResource, int]):
 
     def __repr__(self) -> str:
         return f"ResourceVector({self._amounts})"
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """An amount as people write it: cpu in cores or `m`, bytes with the largest suffix that loses nothing.
+
+    >>> amount_text("cpu", 1500), amount_text("cpu", 2000), amount_text("memory", 3 << 30), amount_text("pods", 7)
+    ('1500m', '2', '3Gi', '7')
+    """
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for shift, suffix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
+            if amount and amount % (1 << shift) == 0:
+                return f"{amount >> shift}{suffix}"
+    return str(amount)
