@@ -55,7 +55,7 @@ class Batch:
             record(client, self.written)
             self.engine = BatchScheduler(
                 client, default_configuration(), clock=self.cluster.clock, rng=random.Random(1),
-                options=BatchOptions(check=True), observe=self.cycles.append,
+                options=BatchOptions(check=True, slice_seconds=0.0), observe=self.cycles.append,
             )  # fmt: skip
             await self.engine.run()
 

@@ -144,7 +144,7 @@ class Replicas:
             )  # fmt: skip
             engine = self.engines[name] = BatchScheduler(
                 client, default_configuration(), clock=self.cluster.clock, rng=random.Random(1), elector=elector,
-                options=BatchOptions(check=True),
+                options=BatchOptions(check=True, slice_seconds=0.0),
             )  # fmt: skip
             await engine.run()
 

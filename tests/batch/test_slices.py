@@ -1,9 +1,11 @@
 """Cycles in slices: at pauses others change the world, and the other engine the shared cache; nothing is oversold."""
 
+import asyncio
 import random
 
 import pytest
 
+from skysail.api.core import Pod
 from skysail.batch import operations
 from skysail.batch.engine import Engine
 from skysail.batch.model.job import TaskState
@@ -12,6 +14,7 @@ from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.testing.builders import make_pod
 from tests.batch.lab import GPU, SEEDS, START, Lab, figures
+from tests.batch.test_batch_app import Batch, set_up
 
 
 class OtherEngine:
@@ -246,3 +249,28 @@ def test_changes_wait_in_order_and_a_fault_in_one_stops_no_other():
     with pytest.raises(IndexError):
         inbox.open()
     assert seen == [1, 2, 3]
+
+
+async def test_the_event_loop_has_its_turns_while_a_cycle_runs(cluster):
+    batch = Batch(cluster)
+    await set_up(batch)
+    await batch.settle()
+    seen = []
+
+    async def look():
+        while batch.engine._in_cycle:
+            seen.append(len(batch.engine.engine.inbox))
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        engine, looked = batch.engine.engine, batch.engine.engine.steps
+
+        def steps(now):
+            group.create_task(look())
+            return looked(now)
+
+        engine.steps = steps
+        await cluster.create(*[make_pod(f"p{number}", scheduler="sky-scheduler", cpu="1") for number in range(50)])
+        await batch.settle()
+    assert len(seen) >= 50
+    assert len([pod for pod in await cluster.list(Pod) if pod.spec.node_name]) == 50
