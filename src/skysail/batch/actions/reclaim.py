@@ -123,10 +123,8 @@ class Reclaim:
             return
         session.look_again = None
         units = yield from candidate_units(session, job)
-        if units:
-            move = yield from self._find(session, job, units)
-            if move is not None and self._make(session, job, move):
-                return
+        if units and (yield from self._take_from(session, job, units)):
+            return
         if session.max_moves and (yield from self._consolidate(session, job)):
             return
         session.memo[key] = (session.nodes.released, len(units), session.look_again)
@@ -134,10 +132,11 @@ class Reclaim:
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
-    def _find(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[Move | None]:
+    def _take_from(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[bool]:
         keys = short_keys(session, job)
         within = may_claim(session, job, keys)
-        for spares, by_node in product((True, False), (False, True)):
+        spare_first = (True, False) if any(unit.tier is Tier.OVER for unit in units) else (False,)
+        for spares, by_node in product(spare_first, (False, True)):
             balance = Balance(session, job, keys, spares=spares)
             order = (yield from gathered(session, job, units)) if by_node else units
             for number, unit in enumerate(order, 1):
@@ -148,15 +147,21 @@ class Reclaim:
             legal = balance.chosen
             found = (yield from self._shortest(session, job, legal)) if legal else 0
             if found:
-                return Move((yield from self._put_back(session, job, legal[:found])), keys)
-        return None
+                move = Move((yield from self._put_back(session, job, legal[:found])), keys)
+                if self._make(session, job, move):
+                    return True
+            elif len(legal) == len(units):
+                return False  # it does not fit with all of them gone
+        return False
 
     def _shortest(self, session: Session, job: Job, legal: Sequence[Unit]) -> StepsTo[int]:
         """The length of the shortest prefix with which the job fits, 0 when it does not fit with all of them gone.
 
         Begins at what would be enough by the sums alone and doubles, so that few are ever evicted in vain.
         """
-        low = high = min(_enough_by_sum(session, job, legal), len(legal))
+        low = high = _enough_by_sum(session, job, legal)
+        if high > len(legal):
+            return 0
         while not self._fits_without(session, job, legal[:high]):
             if high >= len(legal):
                 return 0
