@@ -24,6 +24,7 @@ from e2e.build import missing
 from e2e.harness.control_plane import ControlPlane
 from e2e.harness.processes import cpu_seconds_of, end, peak_mebibytes_of, scheduler_command
 from e2e.harness.workload import LANES, create_all, create_nodes, plain_node, plain_pod, wait_bound
+from skysail.api.errors import Unreachable
 from skysail.api.kinds import NAMESPACES, PODS, PRIORITY_CLASSES
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
@@ -144,7 +145,7 @@ async def _prepare(client: ApiClient, nodes: int) -> None:
 async def _fill(client: ApiClient, nodes: int) -> None:
     """A pod of low priority on each node, most of whose room it takes."""
     spec = {"priorityClassName": "bench-low", "containers": [large_container()], "terminationGracePeriodSeconds": 0}
-    await client.delete_collection(PODS, _FILLED, grace_period_seconds=0)
+    await _remove_all(client, _FILLED)
     bodies = [plain_pod(f"low{number}", "nobody", nodeName=f"n{number}", **spec) for number in range(nodes)]
     await create_all(client, PODS, bodies, _FILLED)
 
@@ -206,8 +207,15 @@ async def _cpu_when_idle(pid: int) -> float:
     return used
 
 
-async def _remove_all(client: ApiClient) -> None:
-    await client.delete_collection(PODS, "default", grace_period_seconds=0)
+async def _remove_all(client: ApiClient, namespace: str = "default") -> None:
+    """Delete all pods; a large collection may take the server longer than a client waits."""
+    while True:
+        try:
+            if not (await client.list(PODS, namespace, limit=1)).items:
+                return
+            await client.delete_collection(PODS, namespace, grace_period_seconds=0)
+        except Unreachable:
+            await asyncio.sleep(1.0)
 
 
 def _start_ours(control_plane: ControlPlane) -> subprocess.Popen[bytes]:
