@@ -17,7 +17,7 @@ from skysail.api.coordination import Lease
 from skysail.api.core import Pod, PodCondition, PodStatus
 from skysail.api.errors import ApiError, Conflict, NotFound, Unreachable
 from skysail.api.kinds import NODES, PODS
-from skysail.api.node import Node, NodeCondition, NodeStatus, Taint
+from skysail.api.node import Node, NodeCondition, NodeStatus
 from skysail.controller.controller import Result
 from skysail.controller.recorder import CoreEventRecorder
 from skysail.controllers.builtin import PODS_BY_NODE, BuiltinController, index_by_node
@@ -30,15 +30,14 @@ from skysail.controllers.nodelifecycle.health import (
     ready_condition,
     zone_of,
 )
+from skysail.controllers.nodelifecycle.marking import NoExecuteMarker
 from skysail.controllers.nodelifecycle.tainting import RatedQueue
 from skysail.controllers.nodelifecycle.taints import (
     NO_EXECUTE,
-    NOT_READY,
-    UNREACHABLE,
     has_taint,
+    marks_of,
     missing_labels,
     no_schedule_taints,
-    swapped,
     taints_patch,
 )
 from skysail.controllers.nodelifecycle.zones import (
@@ -95,6 +94,7 @@ class NodeLifecycleController(BuiltinController):
     def setup(self) -> None:
         """Hook up nodes, pods and leases; Events go out in the name people know."""
         self._events = CoreEventRecorder(self.api, "node-controller", clock=self.clock, rng=self.rng)
+        self._marker = NoExecuteMarker(self.api, self.written_now)
         self.informer(Lease)
         self.informer(Pod).add_indexes({PODS_BY_NODE: index_by_node})
         self.informer(Node).add_handler(Handlers(add=self._node_seen, update=self._node_changed), name=self.name)
@@ -258,9 +258,9 @@ class NodeLifecycleController(BuiltinController):
         if ready.status == "True":
             await self._mark_reachable(node)
             return
-        right, wrong = (NOT_READY, UNREACHABLE) if ready.status == "False" else (UNREACHABLE, NOT_READY)
+        right, wrong = marks_of(ready)
         if has_taint(node, wrong, NO_EXECUTE):
-            await self._swap(node, right, wrong)
+            await self._marker.mark(node, ready)
             return
         queue = self._queue_of(node)
         if not has_taint(node, right, NO_EXECUTE):
@@ -268,23 +268,8 @@ class NodeLifecycleController(BuiltinController):
         if queue.add(node.name):
             self._queued.set()
 
-    async def _swap(self, node: Node, right: str, wrong: str) -> None:
-        add = [Taint(key=right, effect=NO_EXECUTE, time_added=self.written_now())] if right else []
-        gone = [Taint(key=key, effect=NO_EXECUTE) for key in ((wrong,) if right else (NOT_READY, UNREACHABLE))]
-        for _ in range(_RETRIES):
-            taints = swapped(node, add, gone)
-            if taints is None:
-                return
-            try:
-                await self.api.patch(NODES, node.name, "", taints_patch(node, taints))
-            except Conflict:
-                node = await self.api.get(NODES, node.name)
-            else:
-                return
-
     async def _mark_reachable(self, node: Node) -> None:
-        if has_taint(node, NOT_READY, NO_EXECUTE) or has_taint(node, UNREACHABLE, NO_EXECUTE):
-            await self._swap(node, "", "")
+        await self._marker.clear(node)
         self._queue_of(node).forget(node.name)
 
     async def _mark_silent_nodes(self) -> None:
@@ -309,9 +294,8 @@ class NodeLifecycleController(BuiltinController):
             return False
         if ready.status == "True":
             return True
-        right, wrong = (NOT_READY, UNREACHABLE) if ready.status == "False" else (UNREACHABLE, NOT_READY)
         try:
-            await self._swap(node, right, wrong)
+            await self._marker.mark(node, ready)
         except NotFound:
             return True
         except (ApiError, Unreachable):

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from skysail.api.node import Node, Taint
+from skysail.api.node import Node, NodeCondition, Taint
 from skysail.api.raw import Raw
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -26,6 +26,11 @@ _FOR_CONDITION = {
 }
 _OURS = frozenset({*_FOR_CONDITION.values(), UNSCHEDULABLE})
 _SECOND_LABELS = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
+
+
+def marks_of(ready: NodeCondition) -> tuple[str, str]:
+    """Of a node that is not ready: the key of the mark it should bear, and of the one it should not."""
+    return (NOT_READY, UNREACHABLE) if ready.status == "False" else (UNREACHABLE, NOT_READY)
 
 
 def has_taint(node: Node, key: str, effect: str) -> bool:
