@@ -99,6 +99,22 @@ def test_who_runs_where_the_owner_cannot_is_not_asked_in_the_place_of_who_can_he
     assert (lab.count("owner"), lab.count("elsewhere"), lab.count("fed")) == (4, 1, 0)
 
 
+def test_what_a_protected_queue_keeps_is_not_counted_on_twice():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("kept", reclaimable=False, figures=figures(deserved=2))
+    lab.queue("lent", figures=figures(deserved=2))
+    lab.queue("owner", figures=figures(deserved=4))
+    lab.gang("steady", 4, 1, "kept", gpus=1)
+    lab.gang("elastic", 4, 1, "lent", gpus=1)
+    lab.cycle()
+    lab.gang("training", 2, queue="owner", gpus=1)
+    lab.cycle(3)
+    assert (lab.count("steady"), lab.count("elastic"), lab.count("training")) == (4, 2, 2)
+    lab.cycle(20)
+    assert len(lab.evicted) == 2
+
+
 def test_who_looked_in_vain_looks_again_once_another_queue_borrows():
     lab = Lab()
     lab.nodes(2, gpus=8)

@@ -98,3 +98,7 @@ def test_the_demo_tells_of_all_examples():
     assert ends["04-pytorch"]["pods"] == {"Succeeded": 4}
     assert ends["05-kueue"]["pods"] == {"Pending": 12, "Succeeded": 9}
     assert ends["06-volcano"]["pods"] == {"Running": 3}
+    assert ends["07-kueue-cohort"]["queues"]["team-a-cq"]["held"]["cpu"] == 12000
+    assert ends["07-kueue-cohort"]["pods"]["Succeeded"] == 4
+    volcano = ends["08-volcano-queues"]["queues"]
+    assert [volcano[name]["held"]["cpu"] for name in ("kept", "lent", "owner")] == [4000, 2000, 2000]

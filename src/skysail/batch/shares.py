@@ -99,7 +99,7 @@ def entitlements_of(world: World) -> Entitlements:
         if key[0] == ANY:
             same = [each for each in flavored if each[1] == key[1]]
             taken = sum(found.shares[root.name].get(each, 0) for root in world.tree.roots for each in same)
-        _divide(world.tree.roots, found.totals[key] - taken, key, found)
+        _divide(world, world.tree.roots, found.totals[key] - taken, key, found)
     return found
 
 
@@ -138,17 +138,31 @@ def _capped(queue: Queue, key: FlavorResource, demand: int) -> int:
     return demand if limit is None else min(demand, limit)
 
 
-def _divide(siblings: Sequence[Queue], pool: int, key: FlavorResource, found: Entitlements) -> None:
+def _divide(world: World, siblings: Sequence[Queue], pool: int, key: FlavorResource, found: Entitlements) -> None:
+    """Divide a pool among siblings.
+
+    What a queue that may not be taken from holds above its share is not there for others: it keeps that, and the rest
+    is divided among the rest, so that they give back to each other what one of them is entitled to.
+    """
     measured = [queue for queue in siblings if not queue.is_spot and _is_measured(queue, key)]
-    if not measured:
-        return
-    division = divide(pool, [_claimant(found, queue, key) for queue in measured])
+    kept: dict[str, int] = {}
+    while rest := [queue for queue in measured if queue.name not in kept]:
+        division = divide(max(0, pool - sum(kept.values())), [_claimant(found, queue, key) for queue in rest])
+        above = {queue.name: world.ledger.used(queue.name, key) for queue in rest if not queue.spec.reclaimable}
+        above = {name: held for name, held in above.items() if held > division.shares[name]}
+        if above:
+            kept |= above
+            continue
+        for queue in rest:
+            found.shares[queue.name][key] = division.shares[queue.name]
+            if division.scaled:
+                found.scaled.setdefault(queue.name, set()).add(key)
+        break
     for queue in measured:
-        found.shares[queue.name][key] = division.shares[queue.name]
-        if division.scaled:
-            found.scaled.setdefault(queue.name, set()).add(key)
+        if queue.name in kept:
+            found.shares[queue.name][key] = kept[queue.name]
         if queue.children:
-            _divide(queue.children, division.shares[queue.name], key, found)
+            _divide(world, queue.children, found.shares[queue.name][key], key, found)
 
 
 def _claimant(found: Entitlements, queue: Queue, key: FlavorResource) -> Claimant:

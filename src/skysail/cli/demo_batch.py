@@ -97,7 +97,13 @@ class Teller:
 
 
 def _why(unit: str, found: "Raw") -> str:
-    figures = ", ".join(f"{name} {value}" for name, value in found["numbers"].items())
+    from skysail.batch.model.resources import amount_text
+
+    numbers = dict(found["numbers"])
+    for name in ("ask", "used", "limit"):
+        if isinstance(numbers.get(name), int) and "resource" in numbers:
+            numbers[name] = amount_text(numbers["resource"], numbers[name])
+    figures = ", ".join(f"{name} {value}" for name, value in numbers.items())
     return f"{unit} waits: {found['code']}" + (f" ({figures})" if figures else "")
 
 
