@@ -145,6 +145,26 @@ async def test_a_pod_held_for_too_long_goes_back_with_the_reason_and_its_room_is
 
 
 @in_world
+async def test_what_is_written_about_an_attempt_does_not_wake_its_pod(world: World):
+    class Impatient(Recording):
+        """Holds every pod for no time at all, and listens to everything."""
+
+        name = "Impatient"
+
+        def permit(self, state, pod, node_name):
+            return Status(Code.WAIT), 0.0
+
+    await world.node("n1")
+    async with world.running(scheduler := world.scheduler(enabled("Impatient"), {"Impatient": Impatient})):
+        await world.pod("web")
+        await settle(within=60.0)
+        assert scheduler.attempts.last("default", "web").tries == 1
+        await world.client.patch(PODS, "web", "default", {"metadata": {"labels": {"now": "other"}}})
+        await settle(within=60.0)
+        assert scheduler.attempts.last("default", "web").tries == 2
+
+
+@in_world
 async def test_no_plugin_holds_a_pod_for_more_than_a_quarter_of_an_hour(world: World):
     class Patient(Gate):
         name = "Patient"

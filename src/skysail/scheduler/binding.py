@@ -24,6 +24,7 @@ from typing import Final, ParamSpec
 
 from skysail.api.core import Pod
 from skysail.scheduler.config.durations import format_duration
+from skysail.scheduler.framework.containment import PluginFailed, contained
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import Bind, Permit, PostBind, PreBind, Reserve
 from skysail.scheduler.framework.status import SKIP, SUCCESS, Code, Status
@@ -98,8 +99,8 @@ class BindingRunner:
         start = self._now()
         for plugin in reversed(self._plugins.reserve):
             try:
-                plugin.unreserve(state, pod, node_name)
-            except Exception:  # noqa: BLE001 - a plugin's bug must not keep the others from undoing
+                contained(plugin.name, "unreserving", plugin.unreserve, state, pod, node_name)
+            except PluginFailed:  # it must not keep the others from undoing
                 _log.exception("plugin failed to unreserve", extra={"plugin": plugin.name, "pod": pod.key})
         self._took("Unreserve", SUCCESS, start)
 
@@ -226,7 +227,7 @@ class BindingRunner:
         def ask() -> Status:
             nonlocal seconds
             status, wait = plugin.permit(state, pod, node_name)
-            seconds = float(wait)
+            seconds = max(float(wait), 0.0)
             if math.isnan(seconds):
                 raise ValueError(f"answered {wait!r} as the time to wait")
             return status
@@ -237,10 +238,10 @@ class BindingRunner:
     def _sync(self, point: str, plugin: str, call: Callable[[], Status]) -> Status:
         start = self._now()
         try:
-            status = _checked(call())
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
+            status = contained(plugin, point, lambda: _checked(call()))
+        except PluginFailed as failure:
             _log.exception("plugin raised", extra={"plugin": plugin, "point": point})
-            status = Status.error(_said(error))
+            status = Status.error(_said(failure.__cause__ or failure))
         return self._named(point, plugin, status, start)
 
     async def _async(
@@ -290,7 +291,7 @@ def _checked(status: object) -> Status:
     return status
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 

@@ -159,11 +159,13 @@ class ClusterEventHandlers:
         self._took(EVENT_UNSCHEDULED_POD_DELETE, start)
 
     def _nomination_gone(self, pod: Pod, start: float) -> None:
-        """The node it was promised is free again for pods of no higher priority."""
-        priority = pod.spec.priority or 0
-        self._queue.move_all_to_active_or_backoff(
-            EVENT_ASSIGNED_POD_DELETE, pod, None, start, only=lambda other: (other.spec.priority or 0) <= priority
-        )
+        """The node it was promised is free again for other pods of no higher priority."""
+        uid, priority = pod.metadata.uid, pod.spec.priority or 0
+
+        def may_use_it(other: Pod) -> bool:
+            return other.metadata.uid != uid and (other.spec.priority or 0) <= priority
+
+        self._queue.move_all_to_active_or_backoff(EVENT_ASSIGNED_POD_DELETE, pod, None, start, only=may_use_it)
 
     def _assumed_pod_deleted(self, pod: Pod) -> None:
         """Free its room now; its binding cycle goes on and fails by itself."""

@@ -29,7 +29,7 @@ from skysail.scheduler.framework.containment import PluginFailed, contained
 from skysail.scheduler.framework.events import ClusterEventWithHint, all_events
 from skysail.scheduler.framework.handle import Binder, Lister, ObjectWriter, WaitingPod
 from skysail.scheduler.framework.plugin import EnqueueExtensions, Plugin, PreEnqueue
-from skysail.scheduler.framework.runner import Framework
+from skysail.scheduler.framework.runner import Framework, pre_enqueue
 from skysail.scheduler.plugins.args import NoArgs
 from skysail.scheduler.queue.gates import GateCheck, QueueProfile
 from skysail.scheduler.queue.hints import HintAsked, HintFailed, HintMap
@@ -303,14 +303,34 @@ def _registrations(
     registrations: dict[str, Sequence[ClusterEventWithHint]] = {}
     for name, plugin in plugins.items():
         if any(name in resolved.plugins.get(point, ()) for point in _WAKEABLE):
-            registrations[name] = plugin.events_to_register() if isinstance(plugin, EnqueueExtensions) else all_events()
+            registrations[name] = _wanted(name, plugin)
     return registrations
+
+
+def _wanted(name: str, plugin: Plugin) -> Sequence[ClusterEventWithHint]:
+    """What a plugin registers for; everything when it does not say.
+
+    Raises:
+        ConfigError: It raised, or answered something else.
+    """
+    if not isinstance(plugin, EnqueueExtensions):
+        return all_events()
+    try:
+        rows = tuple(contained(name, f'events of plugin "{name}"', plugin.events_to_register))
+    except (PluginFailed, TypeError) as failure:
+        raise ConfigError(str(failure), path="events_to_register") from failure
+    for row in rows:
+        if not isinstance(row, ClusterEventWithHint):
+            raise ConfigError(
+                f"plugin {name} answered {row!r}; a ClusterEventWithHint is wanted", path="events_to_register"
+            )
+    return rows
 
 
 def _gate(plugin: PreEnqueue) -> GateCheck:
     def check(pod: Pod) -> str | None:
         try:
-            status = contained(plugin.name, f'running PreEnqueue plugin "{plugin.name}"', plugin.pre_enqueue, pod)
+            status = pre_enqueue(plugin, pod)
         except PluginFailed as failure:
             return str(failure)
         return None if status.is_success else status.message

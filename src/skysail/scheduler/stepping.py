@@ -24,6 +24,7 @@ class _Stepped(Generic[T]):
     def __await__(self) -> Generator[Any, Any, T]:
         steps = self._call.__await__()
         resume: Callable[[], Any] = lambda: next(steps)  # noqa: E731 - replaced at every turn
+        closing = False
         while True:
             start = self._now()
             try:
@@ -31,12 +32,16 @@ class _Stepped(Generic[T]):
             except StopIteration as end:
                 result: T = end.value
                 return result
+            except GeneratorExit as error:
+                if closing:
+                    raise
+                raise RuntimeError("raised GeneratorExit") from error
             finally:
                 self._on_step(self._now() - start)
             try:
                 sent = yield waits_for
             except BaseException as error:  # noqa: BLE001 - cancellation and time-outs are the coroutine's to handle
-                resume = _throwing(steps, error)
+                closing, resume = isinstance(error, GeneratorExit), _throwing(steps, error)
             else:
                 resume = _sending(steps, sent)
 

@@ -8,7 +8,10 @@ Source: pkg/scheduler/framework/events.go (PodSchedulingPropertiesChange, NodeSc
 
 from collections.abc import Callable, Mapping
 
-from skysail.api.core import Pod
+from msgspec import structs
+
+from skysail.api.core import Pod, PodStatus
+from skysail.api.meta import ObjectMeta
 from skysail.api.node import Node
 from skysail.api.quantity import parse_quantity
 from skysail.api.resources import request_quantities
@@ -24,6 +27,24 @@ def pod_scheduling_properties_change(old: Pod, new: Pod) -> tuple[ClusterEvent, 
     resource = ASSIGNED_POD if new.spec.node_name else UNSCHEDULABLE_POD
     actions = [action for changed, action in _POD_CHANGES if changed(old, new)]
     return tuple(ClusterEvent(resource, action) for action in actions or (ActionType.UPDATE,))
+
+
+def is_schedulers_own_writing(old: Pod, new: Pod) -> bool:
+    """Whether only that changed which a scheduler writes of its attempts: a nomination, the PodScheduled condition."""
+    return (
+        old.spec == new.spec
+        and _without_version(old.metadata) == _without_version(new.metadata)
+        and _without_verdict(old.status) == _without_verdict(new.status)
+    )
+
+
+def _without_version(metadata: ObjectMeta) -> ObjectMeta:
+    return structs.replace(metadata, resource_version="", generation=0)
+
+
+def _without_verdict(status: PodStatus) -> PodStatus:
+    others = tuple(each for each in status.conditions if each.type != "PodScheduled")
+    return structs.replace(status, nominated_node_name="", conditions=others)
 
 
 def node_scheduling_properties_change(old: Node, new: Node) -> tuple[ClusterEvent, ...]:

@@ -17,7 +17,7 @@ from skysail.api.core import Pod
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.framework.codes import Reads
-from skysail.scheduler.framework.containment import PluginFailed, contained, failed
+from skysail.scheduler.framework.containment import PluginFailed, checked_pair, checked_status, contained, failed
 from skysail.scheduler.framework.conversation import Conversation, alone
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
@@ -124,7 +124,7 @@ class Framework:
         """
         try:
             return tuple([sign(pod) for sign in self._signers])
-        except Exception as error:
+        except BaseException as error:
             raise failed("", "signing a pod", error) from error
 
     def idle_plugins(self, pod: PodInfo) -> frozenset[str]:
@@ -142,7 +142,7 @@ class Framework:
         """The first refusal, signed, or success. A plugin that raises refuses."""
         for plugin in self.pre_enqueue:
             try:
-                status = contained(plugin.name, f'running PreEnqueue plugin "{plugin.name}"', plugin.pre_enqueue, pod)
+                status = pre_enqueue(plugin, pod)
             except PluginFailed as failure:
                 return failure.status()
             if not status.is_success:
@@ -211,10 +211,15 @@ class Framework:
     ) -> Conversation[tuple[Status, PostFilterResult]]:
         doing = f'running PostFilter plugin "{plugin.name}"'
         if not isinstance(plugin, AskingPostFilter) or not plugin.asks:
-            return contained(plugin.name, doing, plugin.post_filter, state, pod, diagnosis)
+            return contained(
+                plugin.name, doing, lambda: checked_pair(plugin.post_filter(state, pod, diagnosis), PostFilterResult)
+            )
         try:
-            return (yield from plugin.post_filter_asking(state, pod, diagnosis))
-        except Exception as error:
+            answer = yield from plugin.post_filter_asking(state, pod, diagnosis)
+            return checked_pair(answer, PostFilterResult)
+        except GeneratorExit:  # whoever held the conversation gave it up
+            raise
+        except BaseException as error:
             raise failed(plugin.name, doing, error) from error
 
 
@@ -245,6 +250,16 @@ class UsesFramework(Protocol):
     def use_framework(self, framework: Framework) -> None:
         """Take it."""
         ...
+
+
+def pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Status:
+    """Ask a PreEnqueue plugin.
+
+    Raises:
+        PluginFailed: It raised, or answered nonsense.
+    """
+    doing = f'running PreEnqueue plugin "{plugin.name}"'
+    return contained(plugin.name, doing, lambda: checked_status(plugin.pre_enqueue(pod)))
 
 
 _EVALUATED = ("pre_filter", "filter", "pre_score", "score")

@@ -4,7 +4,8 @@ A step asks a plugin about rows of the table. A simple plugin is asked once for 
 a table plugin is asked once. Whatever a plugin raises is contained and named here.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
+from operator import index as index_number
 from typing import TypeVar
 
 import msgspec
@@ -25,9 +26,10 @@ from skysail.scheduler.framework.codes import (
     ScoreArray,
     zero_scores,
 )
-from skysail.scheduler.framework.containment import PluginFailed, contained, failed
+from skysail.scheduler.framework.containment import PluginFailed, checked_pair, checked_status, failed
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.plugin import (
+    ALL_NODES,
     Filter,
     Idle,
     Normalize,
@@ -106,10 +108,14 @@ class PreFilterStep:
             PluginFailed: It raised, or answered with an error.
         """
         try:
-            status, narrowed = self._ask(state, pod, table)
-        except Exception as error:
+            answer = status, narrowed = self._ask(state, pod, table)
+            if narrowed is not ALL_NODES:
+                _, narrowed = checked_pair(answer, PreFilterResult)
+                _check_names(narrowed.node_names)
+            code = status.code
+        except BaseException as error:
             raise failed(self.name, self._doing, error) from error
-        if status.code in _PRE_FILTER_CODES:
+        if code in _PRE_FILTER_CODES:
             return status, narrowed
         if status.is_rejected:
             return status.with_plugin(self.name), narrowed
@@ -137,7 +143,7 @@ class PreScoreStep:
         """
         try:
             code = (status := self._ask(state, pod, table, rows)).code
-        except Exception as error:
+        except BaseException as error:
             raise failed(self.name, self._doing, error) from error
         if code is Code.SKIP:
             return True
@@ -189,9 +195,12 @@ class FilterStep:
         if self._rows is not None:
             try:
                 codes = self._rows(state, pod, table, rows)
-            except Exception as error:
+                some_refused = bool(codes.statuses)
+                if some_refused:
+                    _check_length(len(codes.codes), rows)
+            except BaseException as error:
                 raise failed(self.name, self._doing, error) from error
-            if codes.statuses:
+            if some_refused:
                 return Codes(codes.codes, self._all_signed(codes, passing))
             return codes
         assert self._one is not None
@@ -208,7 +217,10 @@ class FilterStep:
             info = table.infos[int(index[place])]
             if info is None:
                 continue
-            status = contained(self.name, self._doing, plugin.filter, state, pod, info)
+            try:
+                status = checked_status(plugin.filter(state, pod, info))
+            except BaseException as error:
+                raise failed(self.name, self._doing, error) from error
             if not status.is_success:
                 codes[place] = statuses.setdefault(self._signed(status), len(statuses) + 1)
         return Codes(codes, tuple(statuses))
@@ -280,8 +292,9 @@ class ScoreStep:
         doing = self._doing
         if self._rows is not None:
             try:
-                return self._rows(state, pod, table, rows)
-            except Exception as error:
+                scores = self._rows(state, pod, table, rows)
+                return scores if self.bounded else _whole_scores(scores, rows)
+            except BaseException as error:
                 raise failed(self.name, doing, error) from error
         plugin, index = self._one, index_of(rows)
         assert plugin is not None
@@ -289,10 +302,14 @@ class ScoreStep:
         for place, row in enumerate(index):
             info = table.infos[int(row)]
             if info is not None:
-                score, status = contained(self.name, doing, plugin.score, state, pod, info)
+                try:
+                    score, status = plugin.score(state, pod, info)
+                    if checked_status(status).is_success:
+                        scores[place] = index_number(score)
+                except BaseException as error:
+                    raise failed(self.name, doing, error) from error
                 if not status.is_success:
                     raise PluginFailed(self.name, f"{doing}: {status.message}")
-                scores[place] = score
         return scores
 
     def normalize(self, state: CycleState, raw: ScoreArray, low: int, high: int) -> ScoreArray:
@@ -303,8 +320,12 @@ class ScoreStep:
         """
         if self._normalize is None:
             return raw
-        doing = f'running Normalize on Score plugins: plugin "{self.name}" failed with'
-        return contained(self.name, doing, self._normalize, state, raw, low, high)
+        try:
+            scores = self._normalize(state, raw, low, high)
+            return scores if self.bounded else _whole_scores(scores, raw)
+        except BaseException as error:
+            doing = f'running Normalize on Score plugins: plugin "{self.name}" failed with'
+            raise failed(self.name, doing, error) from error
 
     def check(self, scores: ScoreArray) -> None:
         """See that scores are in range.
@@ -322,3 +343,27 @@ class ScoreStep:
                 f'applying score defaultWeights on Score plugins: plugin "{self.name}" returns an invalid score {bad}, '
                 f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
             )
+
+
+def _check_names(names: object) -> None:
+    if names is not None and not isinstance(names, Set):
+        raise TypeError(f"answered {names!r} as the set of nodes")
+
+
+def _check_length(length: int, rows: Rows | ScoreArray) -> None:
+    expected = rows.stop if isinstance(rows, slice) else len(rows)
+    if length != expected:
+        raise ValueError(f"answered for {length} nodes, asked about {expected}")
+
+
+def _whole_scores(scores: object, rows: Rows | ScoreArray) -> ScoreArray:
+    """Scores, if they are one whole number for each row.
+
+    Raises:
+        TypeError: They are no whole numbers.
+        ValueError: They are not as many.
+    """
+    if not isinstance(scores, np.ndarray) or scores.dtype.kind not in "iu" or scores.ndim != 1:
+        raise TypeError(f"answered {scores!r}; an array of whole numbers is wanted")
+    _check_length(len(scores), rows)
+    return scores

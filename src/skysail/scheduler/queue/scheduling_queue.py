@@ -20,6 +20,8 @@ The queue is synchronous and owns no clock: `now` is in seconds, of any one cloc
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, v1.36.
 Differs: assigned pods that are added or relabelled are not pre-filtered by affinity terms before the hints are asked;
 the hints of the two built-in plugins concerned give the same answer, and a third party's plugin is not passed over.
+What a scheduler wrote about a pod's last attempt does not wake it: a pod refused at Permit by a plugin that listens to
+everything would be tried again without a pause, woken by its own nomination.
 Pods of a pod group are never popped before their backoff is over: upstream would try such a group without a pause.
 """
 
@@ -29,7 +31,7 @@ from dataclasses import dataclass
 
 from skysail.api.core import Pod
 from skysail.api.errors import InvariantBroken
-from skysail.scheduler.framework.changes import pod_scheduling_properties_change
+from skysail.scheduler.framework.changes import is_schedulers_own_writing, pod_scheduling_properties_change
 from skysail.scheduler.framework.events import (
     BACKOFF_COMPLETE,
     EVENT_FORCE_ACTIVATE,
@@ -122,7 +124,7 @@ class SchedulingQueue:
 
         A pod under way only has the change noted for when it comes back; an unknown one is taken in.
         """
-        events = pod_scheduling_properties_change(old, new)
+        events = () if is_schedulers_own_writing(old, new) else pod_scheduling_properties_change(old, new)
         if new.metadata.uid in self._in_flight:
             for event in events:
                 self._in_flight.record(event, old, new)
