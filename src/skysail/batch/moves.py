@@ -59,6 +59,7 @@ class Balance:
     chosen: list[Unit] = field(default_factory=list)
     taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
     _may_claim: dict[str, bool] = field(default_factory=dict)
+    _sides: dict[str, tuple[Queue, Queue]] = field(default_factory=dict)
     _least: dict[str, list[Mapping[FlavorResource, int]]] = field(default_factory=dict)
     """By side, what single units free; of equal ones one, for what holds for it holds for the others."""
     _refused: set[tuple[str, frozenset[tuple[FlavorResource, int]]]] = field(default_factory=set)
@@ -73,12 +74,12 @@ class Balance:
             return False
         side = self._victim_side(unit)
         freed = _charges(unit.tasks)
-        total = dict(self.taken.get(side.name, {}))
-        for key, amount in freed.items():
-            total[key] = total.get(key, 0) + amount
         known, seen = self._least.get(side.name, []), (side.name, frozenset(freed.items()))
         if seen in self._refused:
             return False
+        total = dict(self.taken.get(side.name, {}))
+        for key, amount in freed.items():
+            total[key] = total.get(key, 0) + amount
         units = known if freed in known else [*known, freed]
         policy = self.session.queue_of(self.job).spec.preemption.within_quota
         lower = policy == "LowerQueuePriority" and side.spec.priority < self._own_side(unit).spec.priority
@@ -123,12 +124,19 @@ class Balance:
         return True
 
     def _victim_side(self, unit: Unit) -> Queue:
-        tree = self.session.world.tree
-        return tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])[1]
+        return self._sides_of(unit)[1]
 
     def _own_side(self, unit: Unit) -> Queue:
-        tree = self.session.world.tree
-        return tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])[0]
+        return self._sides_of(unit)[0]
+
+    def _sides_of(self, unit: Unit) -> tuple[Queue, Queue]:
+        """The queues just below where the two paths meet: the beneficiary's, and the victim's."""
+        found = self._sides.get(unit.job.queue)
+        if found is None:
+            tree = self.session.world.tree
+            found = tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])
+            self._sides[unit.job.queue] = found
+        return found
 
 
 def may_claim(session: Session, job: Job, keys: Iterable[FlavorResource], highest: Queue | None = None) -> bool:
@@ -185,7 +193,9 @@ def borrows_by_threshold(session: Session, job: Job, unit: Unit) -> bool:
     return threshold is not None and unit.job.priority < job.priority and unit.job.priority <= threshold
 
 
-def _charges(tasks: Sequence[Task]) -> dict[FlavorResource, int]:
+def _charges(tasks: Sequence[Task]) -> Mapping[FlavorResource, int]:
+    if len(tasks) == 1:
+        return tasks[0].charged or {}
     found: dict[FlavorResource, int] = {}
     for task in tasks:
         for key, amount in (task.charged or {}).items():

@@ -23,6 +23,10 @@ JOBS_AT_ONCE: Final = 64
 """How many victims' jobs are looked at between two pauses."""
 
 
+Part = tuple[tuple[object, ...], tuple[Task, ...], bool]
+"""A part's rank within its tier, its tasks, and whether it is the rest of a gang."""
+
+
 class Tier(IntEnum):
     """Why a unit may be taken."""
 
@@ -64,7 +68,8 @@ def candidate_units(session: Session, job: Job) -> StepsTo[list[Unit]]:
         ask = session.preemptable if tier is Tier.OWN else session.reclaimable
         allowed = {task.uid for task in ask(job, tasks)}
         for number, victim in enumerate(jobs, 1):
-            found += ((_rank(session, unit), unit) for unit in _units_of(session, victim, tier, allowed))
+            for rank, members, whole in _parts_of(session, victim, allowed):
+                found.append(((tier, *rank), Unit(victim, members, tier, whole)))
             if number % JOBS_AT_ONCE == 0:
                 yield from session.pause_within()
     found.sort(key=lambda pair: pair[0])
@@ -109,16 +114,29 @@ def running_jobs(session: Session) -> list[Job]:
     return found
 
 
-def _units_of(session: Session, victim: Job, tier: Tier, allowed: set[str]) -> Iterator[Unit]:
-    running = sorted(victim.in_state(TaskState.BOUND), key=session.task_key, reverse=True)
+def _parts_of(session: Session, victim: Job, allowed: set[str]) -> list[Part]:
+    """What of a job may leave together; where all of it may, that is worked out once until somebody leaves or comes."""
+    running = victim.in_state(TaskState.BOUND)
+    if not all(task.uid in allowed for task in running):
+        return list(_parted(session, victim, running, allowed))
+    key, version = ("parts", victim.key), session.nodes.released
+    known = session.memo.get(key)
+    if not isinstance(known, tuple) or known[0] != version:
+        known = session.memo[key] = (version, list(_parted(session, victim, running, allowed)))
+    return known[1]  # type: ignore[no-any-return]
+
+
+def _parted(session: Session, victim: Job, running: list[Task], allowed: set[str]) -> Iterator[Part]:
+    running = sorted(running, key=session.task_key, reverse=True) if len(running) > 1 else running
     rest = running
     if victim.spec is not None and victim.spec.disruption_mode == "Pod":
         extras = list(members_above_minimum(session, victim, [task for task in running if task.uid in allowed]))
-        yield from (Unit(victim, (task,), tier, whole=False) for task in extras)
+        for task in extras:
+            yield _rank(victim, (task,), whole=False), (task,), False
         gone = {task.uid for task in extras}
         rest = [task for task in running if task.uid not in gone]
     if rest and all(task.uid in allowed for task in running):
-        yield Unit(victim, tuple(rest), tier, whole=True)
+        yield _rank(victim, tuple(rest), whole=True), tuple(rest), True
 
 
 def members_above_minimum(session: Session, job: Job, tasks: Sequence[Task]) -> Iterator[Task]:
@@ -134,7 +152,7 @@ def members_above_minimum(session: Session, job: Job, tasks: Sequence[Task]) -> 
             counts.add(task)
 
 
-def _rank(session: Session, unit: Unit) -> tuple[object, ...]:
-    newest = max(task.started for task in unit.tasks)
-    created = max(-task.order[1] for task in unit.tasks)
-    return unit.tier, unit.whole, unit.job.priority, -newest, created, unit.job.uid, unit.tasks[0].uid
+def _rank(victim: Job, tasks: Sequence[Task], *, whole: bool) -> tuple[object, ...]:
+    newest = max(task.started for task in tasks)
+    created = max(-task.order[1] for task in tasks)
+    return whole, victim.priority, -newest, created, victim.uid, tasks[0].uid

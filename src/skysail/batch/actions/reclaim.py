@@ -133,6 +133,8 @@ class Reclaim:
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def _take_from(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[bool]:
+        if _enough_by_sum(session, job, units) > len(units):
+            return False
         keys = short_keys(session, job)
         within = may_claim(session, job, keys)
         spare_first = (True, False) if any(unit.tier is Tier.OVER for unit in units) else (False,)
