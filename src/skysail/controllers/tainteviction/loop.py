@@ -44,7 +44,7 @@ class TaintEvictionController(BuiltinController):
     def setup(self) -> None:
         """Hook up nodes and pods: changes set or cancel timers at once, workers evict."""
         self._tainted: dict[str, tuple[Taint, ...]] = {}
-        self._timers: dict[Key, _Timer | None] = {}
+        self._timers: dict[Key, _Timer] = {}
         self.informer(Pod).add_indexes({PODS_BY_NODE: index_by_node})
         self.informer(Node).add_handler(
             Handlers(add=self._node_seen, update=self._node_changed, delete=self._node_gone), name=self.name
@@ -131,7 +131,7 @@ class TaintEvictionController(BuiltinController):
         with suppress(NotFound):
             await self._evict(key)
         if self._timers.get(key) is working:
-            self._timers[key] = None
+            del self._timers[key]
         return None
 
     async def _evict(self, key: Key) -> None:
