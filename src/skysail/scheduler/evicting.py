@@ -46,5 +46,5 @@ def make_evictor(
     for profile in profiles:
         plugin = profile.framework.plugins.get(DefaultPreemption.name)
         if isinstance(plugin, DefaultPreemption):
-            plugin.is_preempting = evictor.is_preempting
+            plugin.is_preempting, plugin.is_going = evictor.is_preempting, evictor.is_going
     return evictor

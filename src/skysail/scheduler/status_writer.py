@@ -129,12 +129,12 @@ class StatusWriter:
         self._client, self._clock, self._metrics, self._max = client, clock, metrics, max_waiting
         self._notes: OrderedDict[str, tuple[Pod, Verdict]] = OrderedDict()
         self._wake = asyncio.Event()
-        self._writing = 0
+        self._writing: set[str] = set()
         metrics.pending_calls[CALL_TYPE] = self.__len__
 
     def __len__(self) -> int:
         """How many notes wait or are being written."""
-        return len(self._notes) + self._writing
+        return len(self._notes) + len(self._writing)
 
     def submit(self, pod: Pod, verdict: Verdict) -> None:
         """Leave a note. Never waits; costs nothing when the pod's status says it already."""
@@ -157,16 +157,20 @@ class StatusWriter:
                 group.create_task(self._work())
 
     async def _work(self) -> None:
+        """Write note after note; the notes of one pod one after the other, so that the latest word stays."""
         while True:
-            while not self._notes:
+            while (uid := self._next()) is None:
                 self._wake.clear()
                 await self._wake.wait()
-            _, (pod, verdict) = self._notes.popitem(last=False)
-            self._writing += 1
+            self._writing.add(uid)
             try:
-                await self._write(pod, verdict)
+                await self._write(*self._notes.pop(uid))
             finally:
-                self._writing -= 1
+                self._writing.discard(uid)
+                self._wake.set()
+
+    def _next(self) -> str | None:
+        return next((uid for uid in self._notes if uid not in self._writing), None)
 
     async def _write(self, pod: Pod, verdict: Verdict) -> None:
         patch = status_patch(pod, verdict, self._clock.now())
@@ -182,6 +186,8 @@ class StatusWriter:
                 return
             except Unreachable as error:
                 _log.debug("pod status not written yet", extra={"pod": pod.key, "error": str(error)})
+                if pod.metadata.uid in self._notes:  # there is something newer to say
+                    return
                 await asyncio.sleep(_FIRST_WAIT_SECONDS * 5**attempt)
             else:
                 return

@@ -70,6 +70,7 @@ class DefaultPreemption:
     Attributes:
         is_preempting: Whether the victims of a pod (by uid) are still being evicted: it stays out of the queue then.
             Set by whoever evicts; where nobody does, nobody waits.
+        is_going: Whether a pod (by uid) was deleted by whoever evicts, and is not gone yet. Set likewise.
         extenders: Who narrows the choice of candidates; None where nobody does. Set by whoever has extenders.
     """
 
@@ -81,6 +82,7 @@ class DefaultPreemption:
         self._asynchronous = handle.feature_gates["SchedulerAsyncPreemption"]
         self._framework: Framework | None = None
         self.is_preempting: Callable[[str], bool] = lambda uid: False
+        self.is_going: Callable[[str], bool] = lambda uid: False
         self.extenders: PreemptionExtenders | None = None
 
     def use_framework(self, framework: Framework) -> None:
@@ -153,7 +155,10 @@ class DefaultPreemption:
         node = self._handle.snapshot().get(nominated)
         if node is None:
             return ""
-        waits = any(may_be_evicted(info, pod) and _is_being_preempted(info.pod) for info in node.pods.values())
+        waits = any(
+            may_be_evicted(info, pod) and (_is_being_preempted(info.pod) or self.is_going(info.key))
+            for info in node.pods.values()
+        )
         return STILL_TERMINATING if waits else ""
 
     def _promised(self, pod: Pod) -> dict[str, list[PodInfo]]:

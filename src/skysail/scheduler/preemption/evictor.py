@@ -9,7 +9,9 @@ missing, the preemptor is let go as soon as that one is seen to terminate: other
 come before the preemptor listens for it.
 
 Source: pkg/scheduler/framework/preemption/executor.go, v1.36.
-Differs: a victim in PreBind is deleted, its binding is not interrupted; a deletion names the victim's uid.
+Differs: a victim in PreBind is deleted, its binding is not interrupted; a deletion names the victim's uid. A deletion
+    whose answer is lost is looked up; and who was deleted is known at once, not only from the informers: a preemptor
+    that is tried again because one of several evictions failed waits for those that went well.
 """
 
 import asyncio
@@ -46,6 +48,10 @@ class EvictingClient(Protocol):
         subresource: str = "",
     ) -> Pod:
         """Change parts of an object."""
+        ...
+
+    async def get(self, kind: Kind[Pod], name: str, namespace: str = "") -> Pod:
+        """Read an object."""
         ...
 
     async def delete(self, kind: Kind[Pod], name: str, namespace: str = "", *, uid: str = "") -> None:
@@ -108,6 +114,7 @@ class Evictor:
         self._wake = asyncio.Event()
         self._preempting: set[str] = set()
         self._last_victims: dict[str, Pod] = {}
+        self._evicted: dict[str, Pod] = {}
 
     def submit(self, eviction: Eviction) -> None:
         """Take a decision over; the preemptor is held back from now on. Never waits."""
@@ -126,6 +133,17 @@ class Evictor:
             return True
         current = self._around.current(last)
         return current is not None and current.uid == last.uid and current.metadata.deletion_timestamp is None
+
+    def is_going(self, uid: str) -> bool:
+        """Whether a pod was deleted here and is not gone yet: known before the informers have seen it end."""
+        victim = self._evicted.get(uid)
+        if victim is None:
+            return False
+        current = self._around.current(victim)
+        if current is not None and current.uid == uid:
+            return True
+        del self._evicted[uid]
+        return False
 
     async def run(self) -> None:
         """Evict until cancelled."""
@@ -180,10 +198,29 @@ class Evictor:
             _log.info("victim is gone already", extra={"pod": victim.key, "preemptor": eviction.preemptor.key})
             return True
         except (ApiError, Unreachable) as error:
-            _log.warning("victim could not be evicted", extra={"pod": victim.key, "error": str(error)})
-            return False
+            if not await self._was_evicted_nevertheless(victim, error):
+                _log.warning("victim could not be evicted", extra={"pod": victim.key, "error": str(error)})
+                return False
+        self._note_evicted(victim)
         self._around.tell(eviction.profile, victim, message)
         return True
+
+    def _note_evicted(self, victim: Pod) -> None:
+        for uid in list(self._evicted):
+            self.is_going(uid)
+        self._evicted[victim.uid] = victim
+
+    async def _was_evicted_nevertheless(self, victim: Pod, error: ApiError | Unreachable) -> bool:
+        """Whether only the answer was lost. Else the preemptor would be tried again as if nobody had died for it."""
+        if not isinstance(error, Unreachable):
+            return False
+        try:
+            current = await self._client.get(PODS, victim.name, victim.namespace)
+        except NotFound:
+            return True
+        except (ApiError, Unreachable):
+            return False
+        return current.uid != victim.uid or current.metadata.deletion_timestamp is not None
 
 
 def disruption_patch(victim: Pod, profile: str, now: str) -> Raw:
