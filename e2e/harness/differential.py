@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from e2e.harness.answers import is_decided, possible_reasons, reason_of, told, waits_for
 from e2e.harness.mirror import Mirror
 from e2e.harness.provisioner import Provisioner
 from e2e.harness.random_cluster import Made
@@ -82,6 +83,8 @@ class Differential:
         self._profile = resolve_profiles(config, self.world.gates)[0]
         self._framework = build_framework(self._profile, self.world)
         self._stale, self._dice = True, random.Random(0)
+        self.waiting: Pod | None = None
+        """A preemptor that waits for its victims; until it is dismissed others must keep off its node."""
         self._started = datetime(2026, 1, 1, tzinfo=UTC)
 
     async def prepare(self, made: Made) -> None:
@@ -140,7 +143,7 @@ class Differential:
             else:
                 await self._compare_refused(real, decision)
         except TimeoutError as error:
-            self._differs(created, f"{error}, ours {_told(decision)}")
+            self._differs(created, f"{error}, ours {told(decision)}")
             self.mirror.let_go()
             await self.remove(created)
 
@@ -158,8 +161,8 @@ class Differential:
             self.result.seen["lost a race for a volume"] += (
                 1  # another controller wrote the claim; decided all the same
             )
-        elif reason_of(real) not in _possible_reasons(decision):
-            self._differs(real, f"real {reason_of(real)!r}, ours {_told(decision)}")
+        elif reason_of(real) not in possible_reasons(decision):
+            self._differs(real, f"real {reason_of(real)!r}, ours {told(decision)}")
         if real.status.nominated_node_name:
             await self._preempts(real, decision)
             return
@@ -172,7 +175,7 @@ class Differential:
         self.result.seen["preempted"] += 1
         node, found = real.status.nominated_node_name, decision.get("preemption", {})
         if node not in found.get("best_nodes", ()):
-            self._differs(real, f"real nominates {node}, ours {found.get('best_nodes')} {_told(decision)}")
+            self._differs(real, f"real nominates {node}, ours {found.get('best_nodes')} {told(decision)}")
             self.mirror.let_go()
             await self.settle(1.0)
             await self.remove(real)
@@ -183,9 +186,7 @@ class Differential:
             lambda: all(self._is_gone(*key, ending=True) for key in victims), f"{victims} evicted from {node}"
         )
         again = self.mirror.get(PODS, real.namespace, real.name)
-        self.world.nominator.add(again)
         second = self._explain(again)
-        self.world.nominator.remove(again)
         if not second["feasible"]:
             await self._compare_waiting(again, second)
             return
@@ -197,16 +198,24 @@ class Differential:
         self.result.seen["waiting for victims"] += 1
         self.mirror.let_go()
         await self.settle(0.3)
-        if node := self.mirror.get(PODS, real.namespace, real.name).spec.node_name:
-            self._differs(real, f"bound to {node} beside its victims, ours {_told(second)}")
-        await self.remove(real)
+        await self.dismiss_waiting()
+        waiting = self.mirror.get(PODS, real.namespace, real.name)
+        if waiting.spec.node_name:
+            self._differs(real, f"bound to {waiting.spec.node_name} beside its victims, ours {told(second)}")
+        self.waiting = waiting
+
+    async def dismiss_waiting(self) -> None:
+        """Remove the preemptor that still waits for its victims, if there is one."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            await self.remove(waiting)
 
     async def _compare_bound(self, real: Pod, decision: Raw) -> None:
         self.result.seen["bound"] += 1
         self.mirror.let_go()
         node = real.spec.node_name
         if node not in decision["chosen_set"]:
-            self._differs(real, f"real {node}, ours {_told(decision)}")
+            self._differs(real, f"real {node}, ours {told(decision)}")
         names = [
             volume.persistent_volume_claim.claim_name for volume in real.spec.volumes if volume.persistent_volume_claim
         ]
@@ -282,10 +291,13 @@ class Differential:
     def _changed(self, change: str, kind: Kind[Any], old: Any, new: Any) -> None:
         cache = self.world.cache
         if kind is PODS:
+            self.world.nominator.remove(new)
             if change == "DELETED":
                 cache.remove_pod(new.uid)
             elif new.spec.node_name:
                 cache.add_pod(new)
+            elif new.status.nominated_node_name:
+                self.world.nominator.add(new)
             return
         self._stale = True
         if kind is NODES:
@@ -361,35 +373,3 @@ class Differential:
             if decision is not None and "totals" in decision:
                 self.result.seen["scores compared"] += sum(map(len, real.values()))
                 self.result.found += [f"{key}: {line}" for line in differing(real, our_scores(decision))]
-
-
-def reason_of(pod: Pod) -> str:
-    """What the PodScheduled condition says; empty when nothing, or only that the pod is gated."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason != "SchedulingGated":
-            return condition.message
-    return ""
-
-
-def is_decided(pod: Pod) -> bool:
-    """Whether a pod is bound, or has been refused with a reason."""
-    return bool(pod.spec.node_name or reason_of(pod))
-
-
-def _possible_reasons(decision: Raw) -> set[str]:
-    """What may be said of a refused pod: where plugins fail on several nodes, kube-scheduler names any of them."""
-    if "cycle_error" not in decision:
-        return {decision.get("fit_error", "")}
-    failed = [each for each in decision.get("filter", {}).values() if each["code"] == "Error"]
-    return {decision["cycle_error"], *(reason for each in failed for reason in each["reasons"])}
-
-
-def waits_for(spec: Raw) -> int:
-    """How many claims controllers make for a pod."""
-    devices = sum("resourceClaimTemplateName" in each for each in spec.get("resourceClaims", ()))
-    return devices + sum("ephemeral" in each for each in spec.get("volumes", ()))
-
-
-def _told(decision: Raw) -> str:
-    kept = ("chosen_set", "fit_error", "cycle_error", "feasible", "preemption")
-    return str({name: decision[name] for name in kept if decision.get(name)})[:600]

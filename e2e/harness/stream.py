@@ -16,6 +16,10 @@ async def mixed_stream(both: Differential, rng: Random, pods: int) -> None:
     for number in range(pods):
         refused = both.result.seen["refused"]
         await both.decide(random_pod(rng, number, claims, owners))
+        if both.waiting is not None:  # a few more pods while it waits; changes would wake it
+            if rng.random() < 0.3:
+                await both.dismiss_waiting()
+            continue
         if both.result.seen["refused"] > refused and rng.random() < 0.3:
             await _some_leave(both, rng)
         if rng.random() < 0.03:
