@@ -116,7 +116,7 @@ def test_c08_a_refused_bind_is_tried_once_more_on_a_node_that_does_not_change():
             for task in batch.tasks:
                 lab.world.bind_failed(task, "refused")
         lab.world.now += 1
-    assert tries == [0, 60]
+    assert tries == [0, 10]
     lab.nodes(1, gpus=8, labels={"changed": "yes"})
     lab.cycle()
     assert lab.count("job") == 1

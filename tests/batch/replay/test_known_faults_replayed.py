@@ -40,7 +40,7 @@ def test_a_pool_two_cohorts_up_is_used():
 def test_nobody_in_a_slot_is_evicted_for_a_pod_that_may_not_use_it():
     played = Played("k06")
     assert played.evictions() == []
-    assert played.codes(29) == {"outside": "NoQuotaSlot"}
+    assert played.codes(29) == {"outside": "NoNode"}
 
 
 def test_an_elastic_quota_lets_pods_in_up_to_its_maximum():
@@ -78,8 +78,73 @@ def test_leaves_without_figures_share_by_those_above_them():
 def test_a_queue_above_its_share_moves_nobody_below_theirs():
     played = Played("k12")
     assert played.evictions("under") == []
+    assert len(played.binds("under")) == 4
+    assert [at < 4 for at, _, _ in played.evictions("fed")] == [True] * 4
+
+
+def test_devices_that_vanish_keep_their_node_in_the_account():
+    played = Played("s01")
+    assert [node for _, _, node in played.binds("plain")] == ["n0"]
+    assert played.codes(9) == {"job-waits": "NoNode"}
+    assert len(played.binds("waits")) == 1
+
+
+def test_slow_victims_are_not_joined_by_more_than_are_needed():
+    played = Played("s02")
+    assert len(played.evictions("low")) == 3
+    assert {at >= 20 for at, _, _ in (*played.binds("first"), *played.binds("other"))} == {True}
+
+
+def test_a_free_node_is_used_before_anybody_is_evicted():
+    played = Played("s03")
+    assert len(played.evictions("low")) == 1
+    assert len(played.binds("gang")) == 2
+
+
+def test_a_deployment_that_is_a_gang_is_rolled():
+    played = Played("s04")
+    assert played.final["pods"] == {"Running": 3}
+    assert len(played.binds("web")) == 6
+
+
+def test_shares_of_a_device_are_summed_on_the_device():
+    played = Played("s05")
+    assert played.final["pods"]["Running"] in (22, 23)
+
+
+def test_a_member_on_a_silent_node_is_replaced():
+    played = Played("s06")
+    assert [node for at, _, node in played.binds("gang") if at > 10] == ["node-3"]
+
+
+def test_crash_after_crash_binds_nobody_twice():
+    played = Played("s07")
+    pods = [pod for _, pod, _ in played.binds("owner")]
+    assert sorted(pods) == sorted(set(pods))
+    assert len({pod for _, pod, _ in played.evictions("borrower")}) == 2
+    assert played.final["queues"]["b"]["claimed"] == {}
+    assert played.held("b") == 16000
+
+
+def test_what_is_heard_of_late_waits_with_a_reason():
+    played = Played("s08")
+    assert [played.codes(at)["g"] for at in (3, 7)] == ["PodGroupMissing", "QueueMissing"]
+    assert len(played.binds("g")) == 2
+
+
+def test_a_gang_whose_bindings_fail_once_runs_on_the_same_nodes():
+    played = Played("s09")
+    assert played.final["pods"] == {"Running": 4}
+    assert max(at for at, _, _ in played.binds("gang")) < 30
+
+
+def test_a_held_queue_keeps_what_runs_and_takes_nobody():
+    played = Played("s10")
+    assert played.codes(15)["job-a-late"] == "QueueClosed"
+    assert played.codes(30)["job-a-late"] == "QuotaExceeded"
+    assert len(played.evictions("b-fill")) == 1
 
 
 def test_every_scenario_is_played_here():
     played = Path(__file__).read_text()
-    assert [file.name for file in SCENARIOS.glob("k*.yaml") if f'"{file.name[:3]}"' not in played] == []
+    assert [file.name for file in SCENARIOS.glob("[ks]*.yaml") if f'"{file.name[:3]}"' not in played] == []

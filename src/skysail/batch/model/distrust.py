@@ -6,7 +6,7 @@ from typing import Final
 
 from skysail.scheduler.cache.node_info import NodeInfo
 
-REST_SECONDS: Final = 60.0
+REST_SECONDS: Final = 10.0
 """After so long a node that did not change may be tried once more: the refusal may have been the server's."""
 
 
