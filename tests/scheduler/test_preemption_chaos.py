@@ -39,8 +39,8 @@ class Death:
 
     Attributes:
         victim: Its name.
-        eviction: The last decision that it go before it was seen to go.
-        since: How many bindings had been seen by then.
+        eviction: The decision that it go, the first that was carried out.
+        since: How many bindings had been seen when that began.
     """
 
     victim: str
@@ -53,7 +53,6 @@ class History:
     """What happened, in order.
 
     Attributes:
-        tried: For a victim's uid, the eviction that tried it last.
         deaths: By the victim's uid.
         bindings: `(uid, node)`, as they were seen.
         priorities: By uid.
@@ -62,19 +61,12 @@ class History:
         room_came: Whether room came up that no eviction made.
     """
 
-    tried: dict[str, Eviction] = field(default_factory=dict)
     deaths: dict[str, Death] = field(default_factory=dict)
     bindings: list[tuple[str, str]] = field(default_factory=list)
     priorities: dict[str, int] = field(default_factory=dict)
     deleted_by_us: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     room_came: bool = False
-
-    def see(self, pod: Pod) -> None:
-        """A pod as it is now."""
-        eviction = self.tried.get(pod.uid)
-        if pod.metadata.deletion_timestamp is not None and eviction is not None:
-            self.deaths.setdefault(pod.uid, Death(pod.name, eviction, len(self.bindings)))
 
     def is_owed(self, death: Death) -> bool:
         """Whether the room must be taken."""
@@ -123,7 +115,6 @@ class Chaos:
                 continue
             pod: Pod = event.object
             self.history.priorities[pod.uid] = pod.spec.priority or 0
-            self.history.see(pod)
             if event.type == "DELETED" or not pod.spec.node_name:
                 continue
             if (pod.uid, pod.spec.node_name) not in self.history.bindings:
@@ -272,9 +263,11 @@ def note_evictions(monkeypatch: pytest.MonkeyPatch, history: History) -> None:
     evict = Evictor._evict_one
 
     async def noted(self: Evictor, eviction: Eviction, victim: Pod) -> bool:
-        if victim.uid not in history.deaths:
-            history.tried[victim.uid] = eviction
-        return await evict(self, eviction, victim)
+        since = len(history.bindings)
+        done = await evict(self, eviction, victim)
+        if done:
+            history.deaths.setdefault(victim.uid, Death(victim.name, eviction, since))
+        return done
 
     monkeypatch.setattr(Evictor, "_evict_one", noted)
 

@@ -120,7 +120,7 @@ class FailureHandler:
         """
         insist("noting a failed attempt", self._note, info, failure, attempt)
         if insist("bringing a pod back", self._requeue, info, failure):
-            insist("keeping a nomination", self._queue.nominator.add, info.pod, failure.nominated_node)
+            insist("keeping a nomination", self._nominate, info.pod, failure.nominated_node)
             insist("telling of a failed attempt", self._tell, profile, info.pod, failure)
         result = UNSCHEDULABLE if failure.status.is_rejected else ERROR
         insist("counting a failed attempt", self._metrics.attempt, result, profile, self._now() - start)
@@ -132,6 +132,11 @@ class FailureHandler:
             attempt.message, attempt.diagnosis = failure.message, failure.diagnosis
         if not rejected:
             _log.error("scheduling failed, will retry", extra={"pod": info.pod.key, "error": failure.message})
+
+    def _nominate(self, pod: Pod, node_name: str | None) -> None:
+        """A nomination left as it is stays, also while the server has not heard of it; upstream forgets it then."""
+        nominator = self._queue.nominator
+        nominator.add(pod, nominator.node_of(pod) or None if node_name is None else node_name)
 
     def _requeue(self, info: QueuedPodInfo, failure: Failure) -> bool:
         info.clear_rejectors()
