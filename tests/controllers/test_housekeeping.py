@@ -207,6 +207,20 @@ async def test_the_garbage_collector_asks_again_soon_for_kinds_it_was_not_told_o
     assert "owned" not in {item.name for item in await cluster.list(ConfigMap)}
 
 
+async def test_a_pod_whose_deletion_is_stuck_is_not_held_against_the_quota(cluster):
+    await start(cluster, "resourcequota", nodes=1)
+    quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1", "count/pods": "5"}}}
+    await cluster.client.create(RESOURCE_QUOTAS, quota, "default")
+    await cluster.create(make_pod("p", node="node-0"))
+    await cluster.settle()
+    cluster.fail_node("node-0")
+    await cluster.client.delete(PODS, "p", "default")
+    await cluster.advance(400)
+    status = (await cluster.get(ResourceQuota, "small")).status
+    assert status.used == {"pods": "0", "count/pods": "1"}
+    await cluster.create(make_pod("in-its-place"))
+
+
 async def test_a_deleted_namespace_takes_everything_in_it_along(cluster):
     await start(cluster, "namespace", "garbage-collector", "job")
     await cluster.create(make_namespace("team"))

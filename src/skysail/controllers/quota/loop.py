@@ -93,7 +93,7 @@ class ResourceQuotaController(BuiltinController):
         namespace = quota["metadata"]["namespace"]
         if any(map(is_of_pods, names)):
             pods = (await self.api.list(PODS, namespace)).items
-            yield pods_usage(pods, quota["spec"])
+            yield pods_usage(pods, quota["spec"], self.now())
         if any(map(is_of_claims, names)):
             for claim in (await self.api.list(_RAW_CLAIMS, namespace)).items:
                 yield claim_usage(claim)

@@ -4,6 +4,7 @@ Source: pkg/quota/v1/evaluator/core, pkg/controller/resourcequota, v1.36.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -56,20 +57,20 @@ def used(hard: Iterable[str], *parts: Usage) -> dict[str, str]:
     return {name: str(total.get(name, _ZERO)) for name in hard}
 
 
-def pods_usage(pods: Iterable[Pod], quota_spec: Raw) -> Usage:
+def pods_usage(pods: Iterable[Pod], quota_spec: Raw, now: datetime) -> Usage:
     """What the pods within a quota's scopes use, together."""
     total: Usage = {}
     for pod in pods:
         if in_scope(quota_spec, pod):
-            for name, amount in pod_usage(pod).items():
+            for name, amount in pod_usage(pod, now).items():
                 total[name] = total[name] + amount if name in total else amount
     return total
 
 
-def pod_usage(pod: Pod) -> Usage:
-    """What one pod uses; one that has ended only counts as an object."""
+def pod_usage(pod: Pod, now: datetime) -> Usage:
+    """What one pod uses; one that has ended, or should long have gone, only counts as an object."""
     usage: Usage = {"count/pods": _ONE}
-    if is_terminal(pod):
+    if is_terminal(pod) or _is_overdue(pod, now):
         return usage
     usage["pods"] = _ONE
     for name, amount in request_quantities(pod).items():
@@ -81,6 +82,12 @@ def pod_usage(pod: Pod) -> Usage:
         if name in _COMPUTE:
             usage[f"limits.{name}"] = amount
     return usage
+
+
+def _is_overdue(pod: Pod, now: datetime) -> bool:
+    """Whether its deletion is stuck, say on a lost node: its owner must be able to replace it within the quota."""
+    deleted_at, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
+    return deleted_at is not None and grace is not None and now > deleted_at + timedelta(seconds=grace)
 
 
 def _with_limits_as_requests(pod: Pod) -> Pod:
