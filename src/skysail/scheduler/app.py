@@ -50,6 +50,7 @@ from skysail.scheduler.metrics import SchedulerCollector, SchedulerMetrics
 from skysail.scheduler.plugins.gang_scheduling import GangScheduling
 from skysail.scheduler.preemption.default_preemption import DefaultPreemption
 from skysail.scheduler.profiles import PluginFactories, Profile, SchedulerHandle, make_profile, plugin_factories
+from skysail.scheduler.queue.order import safe_order
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.recorders import Recorders
 from skysail.scheduler.registry import REGISTRY
@@ -307,7 +308,7 @@ class Scheduler:
                 name: profile.queue_profile(self._hint_failed, self._hint_asked, self._now)
                 for name, profile in self.profiles.items()
             },
-            sort.sort_key,
+            sort.sort_key if sort.name in REGISTRY else safe_order(sort.name, sort.sort_key, self._order_failed),
             initial_backoff_seconds=float(source.pod_initial_backoff_seconds),
             max_backoff_seconds=float(source.pod_max_backoff_seconds),
             max_unschedulable_seconds=self.options.max_unschedulable_seconds,
@@ -376,6 +377,9 @@ class Scheduler:
     def _is_pending(self, pod: Pod) -> bool:
         current = self._current(pod)
         return current is not None and not current.spec.node_name
+
+    def _order_failed(self, plugin: str, error: BaseException) -> None:
+        _log.error("queue sort failed, the usual order counts", extra={"plugin": plugin}, exc_info=error)
 
     def _hint_asked(self, plugin: str, label: str, hint: str, seconds: float) -> None:
         self.metrics.observe("queueing_hint_execution_duration_seconds", seconds, plugin, label, hint)
