@@ -2,6 +2,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
 from skysail.api.core import Pod, PodCondition, PodStatus
 from skysail.api.errors import Unreachable
@@ -126,3 +127,41 @@ def test_beyond_the_bound_the_oldest_is_given_up_and_counted():
         assert metrics.counter("dropped_writes_total", "condition") == 1
 
     write(body)
+
+
+class SlowFirst(Patches):
+    """The first request of a pod arrives last, unless the second waits for it; it may also be lost on the way."""
+
+    def __init__(self, lost: bool) -> None:
+        super().__init__()
+        self.requests, self.lost = 0, lost
+
+    async def patch(self, kind, name, namespace, patch, *, patch_type="", subresource=""):
+        self.requests += 1
+        if self.requests == 1:
+            await asyncio.sleep(10.0)
+            if self.lost:
+                raise Unreachable("reset")
+        await super().patch(kind, name, namespace, patch)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_the_last_word_about_a_pod_is_written_last(lost):
+    async def main(clock):
+        client = SlowFirst(lost)
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            for node in ("n1", "n2"):
+                writer.submit(pod(), Verdict(nominated_node=node))
+                await settle(within=1.0)
+            writer.submit(pod("other"), Verdict(nominated_node="n3"))
+            await settle(within=1.0)
+            assert [name for name, _ in client.written] == ["other"]
+            await settle(within=60.0)
+            assert '"nominatedNodeName":"n2"' in client.written[-1][1]
+            assert len(client.written) == (2 if lost else 3)
+            assert len(writer) == 0
+            task.cancel()
+
+    run_virtual(main)
