@@ -1,5 +1,6 @@
 """Engine, grouping and statuses together, against the embedded server with hollow nodes."""
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from skysail.api.core import Pod
@@ -59,6 +60,24 @@ def test_a_jobs_pods_run_as_one_gang_with_an_object_of_its_own():
         await cluster.client.delete(JOBS, "train", "default", propagation="Background")
         await cluster.advance(30)
         assert await cluster.list(POD_GROUPS) == []
+
+    on_cluster(act)
+
+
+@pytest.mark.parametrize("change", [{"suspend": True}, {"activeDeadlineSeconds": 1}], ids=["suspended", "failed"])
+def test_a_gang_whose_job_has_no_pods_any_more_waits_for_none(change):
+    async def act(cluster):
+        await cluster.client.create(JOBS, job("train", 3), "default")
+        await cluster.advance(5)
+        assert len(await cluster.list(POD_GROUPS)) == 1
+        await cluster.client.patch(JOBS, "train", "default", {"spec": change})
+        await cluster.advance(30)
+        assert await cluster.list(Pod) == []
+        assert await cluster.list(POD_GROUPS) == []
+        await cluster.client.patch(JOBS, "train", "default", {"spec": {"suspend": False}})
+        await cluster.advance(10)
+        wanted = ["Running"] if "suspend" in change else []
+        assert [group.status.phase for group in await cluster.list(POD_GROUPS)] == wanted
 
     on_cluster(act)
 

@@ -72,9 +72,22 @@ class GroupingController(Controller):
             if found is None and owner.kind == "Job" and existing is None:
                 return Result(RETRY_SECONDS)
         elif existing is not None and IMPLICIT in existing.metadata.labels and existing.metadata.owner_references:
+            if not indexed and self._is_over(existing):
+                await self._act(key, existing, GroupPlan(delete=True))
             return None
         await self._act(key, existing, plan_group(key.name, existing, pods, owner, found))
         return None
+
+    def _is_over(self, group: PodGroup) -> bool:
+        """Whether its Job has ended, or was suspended: a gang without pods would wait for members for ever."""
+        (reference, *_) = group.metadata.owner_references
+        if (reference.api_version, reference.kind) != (JOBS.api_version, "Job"):
+            return False
+        job = self.lister(JOBS).get(Key(group.namespace, reference.name))
+        if job is None or job.uid != reference.uid:
+            return False
+        ended = any(each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions)
+        return bool(ended or job.spec.suspend)
 
     async def _act(self, key: Key, existing: PodGroup | None, plan: GroupPlan) -> None:
         if plan.create is not None:
