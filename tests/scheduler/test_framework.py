@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from skysail.api.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
@@ -13,6 +14,7 @@ from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
+from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.cycle_state import CycleState, StateKey
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.plugin import ALL_NODES, Plugin, PostFilterResult, PreFilterResult
@@ -281,3 +283,41 @@ def test_what_a_state_shares_and_what_a_clone_owns() -> None:
     assert state.get(StateKey[int]("absent")) is None
     with pytest.raises(KeyError):
         state.read(StateKey[int]("absent"))
+
+
+class Scoring:
+    """A table plugin whose scores, or normalised scores, are whatever a test wants."""
+
+    name = "Scoring"
+    reads = Reads.ROW
+
+    def __init__(self, raw: object, normalized: object = None) -> None:
+        self.raw, self.normalized = raw, normalized
+
+    def score_rows(self, state, pod, table, rows):
+        return self.raw
+
+
+class Normalizing(Scoring):
+    def normalize(self, state, raw, low, high):
+        return self.normalized
+
+
+GOOD = np.array([1, 2], dtype=np.int64)
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        Scoring(None), Scoring([1, 2]), Scoring(np.array([1.0, np.nan])), Scoring(np.array([1, 2, 3])),
+        Scoring(np.array([[1], [2]])), Scoring(np.array([1, 10**12])), Scoring(np.array([-1, 2])),
+        Normalizing(GOOD, None), Normalizing(GOOD, GOOD / 2), Normalizing(GOOD, GOOD[:1]), Normalizing(GOOD, GOOD - 5),
+    ],
+)  # fmt: skip
+def test_scores_that_are_none_fail_the_attempt_and_name_the_plugin(plugin: Scoring, incremental: bool) -> None:
+    _, _, snapshot = fit_world()
+    framework = Framework("p", {"score": [plugin]})
+    result = schedule_pod(framework, snapshot, PodInfo(wants("p", "1m")), random.Random(0), incremental=incremental)
+    assert result.status.is_error
+    assert result.status.plugin == "Scoring"
