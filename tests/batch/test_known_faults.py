@@ -5,6 +5,7 @@ import pytest
 
 from skysail.batch.cycle import run_once
 from skysail.batch.engine import Engine
+from skysail.batch.foreign.pods import MembershipReader
 from skysail.batch.model.specs import FlavorSpec, Preemption
 from skysail.testing.builders import HOSTNAME, make_node, taint
 from skysail.testing.placement import affinity, away_from, near
@@ -195,6 +196,21 @@ def test_who_may_be_taken_only_later_is_taken_then_with_nothing_else_happening(k
             lab.play(cycle.effects)
     assert taken == [60]
     assert lab.count("high") == 1
+
+
+def test_a_pod_that_is_protected_at_first_is_taken_when_that_is_over():
+    lab = Lab(membership=MembershipReader())
+    lab.nodes(1, gpus=8)
+    lab.pod("low", gpus=8, annotations={"godel.bytedance.com/protection-duration-from-preemption": "60"})
+    lab.cycle()
+    lab.pod("high", gpus=8, priority=10)
+    engine, taken = Engine(lab.world, lab.configuration), []
+    for second in range(1, 100):
+        cycle = engine.run_once(START + second)
+        if cycle is not None:
+            taken += [second] * len(cycle.effects.evictions)
+            lab.play(cycle.effects)
+    assert taken == [60]
 
 
 def test_members_above_a_gangs_minimum_have_no_minimum_of_run_time():

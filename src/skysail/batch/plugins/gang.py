@@ -53,12 +53,16 @@ class Gang:
 
     def evictable(self, job: Job, candidates: Sequence[Task]) -> list[Task]:
         """Nobody of its own job or bundle, nobody who must not be preempted, or not yet."""
-        now = self._session.now
         return [
             task
             for task in candidates
-            if task.job is not job
-            and task.job.spec is not None
-            and task.job.spec.preemptible
-            and now - task.started >= task.membership.protected_seconds
+            if task.job is not job and task.job.spec is not None and task.job.spec.preemptible and self._has_run(task)
         ]
+
+    def _has_run(self, task: Task) -> bool:
+        """Whether a task is no longer protected by what its pod says of its first moments."""
+        until = task.started + task.membership.protected_seconds
+        if until <= self._session.now:
+            return True
+        self._session.wait_for(until)
+        return False
