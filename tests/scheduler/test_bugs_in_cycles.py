@@ -13,6 +13,8 @@ import pytest
 
 from skysail.api.errors import Unreachable
 from skysail.api.kinds import PODS
+from skysail.apiserver import server
+from skysail.apiserver.schema.table import load
 from skysail.client.inprocess import InProcessTransport
 from skysail.scheduler.app import Scheduler
 from skysail.scheduler.binding_cycle import BindingCycle
@@ -20,6 +22,7 @@ from skysail.scheduler.decision_loop import DecisionLoop
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.simulator.clock import settle
 from tests.scheduler.test_plugins_at_work import Recording
+from tests.scheduler.test_pod_groups import ALPHA, GATES, make_group, make_member, nodes_of
 from tests.scheduler.world import ADMIN, FaultyTransport, World, in_world
 
 CYCLES = {DecisionLoop._schedule_one.__code__, BindingCycle.run.__code__}
@@ -220,3 +223,47 @@ async def calls(injector: Injector, play: Callable[[], Coroutine[Any, Any, None]
     found = [each for each in injector.called if each in first]
     injector.called.clear()
     return found
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_bug_in_any_function_of_a_pod_groups_attempt_costs_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "load", partial(load, enable=ALPHA))
+
+    @in_world
+    async def run(world: World) -> None:
+        await world.node("n1")
+        Holder.held, Holder.refusals, Holder.waits = set(), 0, False
+        scheduler = world.scheduler(CONFIG, {"Holder": Holder}, gates=GATES)
+        await make_group(world, "gang", gang={"minCount": 2})
+        async with world.running(scheduler):
+            story, injector = (
+                Story(world, scheduler, FaultyTransport(InProcessTransport(world.server, ADMIN))),
+                Injector(),
+            )
+            usual = await calls(injector, story.bound)
+            functions = [each for each in await calls(injector, partial(gang, story)) if each not in usual]
+            for function in functions:
+                try:
+                    await injector.watching(gang(story), function)
+                except AssertionError as error:
+                    raise AssertionError(f"after a bug in {function}: {error}") from error
+            assert len(functions) > 10
+
+    run()
+
+
+async def gang(story: Story) -> None:
+    """Two pods of a gang come and are bound together in the end."""
+    story.made += 2
+    names = [f"p{story.made - 1}", f"p{story.made}"]
+    for name in names:
+        await make_member(story.world, name, cpu="1m")
+    await settle(within=30.0)
+    sys.setprofile(None)
+    assert await nodes_of(story.world, *names) == ["n1", "n1"]
+    story.check()
+    for name in names:
+        await story.world.client.delete(PODS, name, "default", grace_period_seconds=0)
+        Holder.held.discard(name)
+    await settle()

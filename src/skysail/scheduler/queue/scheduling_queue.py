@@ -162,7 +162,12 @@ class SchedulingQueue:
                 if info is None:
                     return None
                 self._incoming["active", POP_FROM_BACKOFF_Q] += 1
-            if self._in_flight.start(info.pod):
+            try:
+                started = self._in_flight.start(info.pod)
+            except Exception:
+                self._active.push(info)  # a bug loses no pod
+                raise
+            if started:
                 info.attempts += 1
                 self._scheduling_cycle += 1
                 return info
@@ -171,7 +176,14 @@ class SchedulingQueue:
         """One pod of the queue, whatever part it is in, as `pop` would give it; None when it is gated or not there."""
         self.activate([pod], now)
         info = self._active.remove(pod_key(pod))
-        if info is None or not self._in_flight.start(info.pod):
+        if info is None:
+            return None
+        try:
+            started = self._in_flight.start(info.pod)
+        except Exception:
+            self._active.push(info)  # a bug loses no pod
+            raise
+        if not started:
             return None
         info.attempts += 1
         return info
