@@ -4,6 +4,7 @@ On request its scheduler and controller manager too. Everything lives in one fol
 """
 
 import base64
+import contextlib
 import http.client
 import json
 import secrets
@@ -31,9 +32,11 @@ _LAST = ("kube-apiserver", "etcd")
 
 
 def free_port() -> int:
-    """A port that is free at the moment."""
-    with socket.create_server((HOST, 0)) as listener:
-        return int(listener.getsockname()[1])
+    """A port that is free, and that no client is given for its own end while a killed server is away."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)  # systems deal out higher ones
+        with contextlib.suppress(OSError), socket.create_server((HOST, port)):
+            return port
 
 
 @dataclass
