@@ -65,6 +65,8 @@ _FEWER = {"anti-affinity": 1.0, "preemption": 0.5}
 """Loads of which a node takes one pod only: so many pods a node at most."""
 _IDLE_SECONDS = 0.5
 _FILLED = "filled"
+_PATIENCE = 20
+"""How often the server is asked to delete all pods before it is given up."""
 
 
 Starter = Callable[[ControlPlane], subprocess.Popen]
@@ -192,10 +194,11 @@ async def _run(
             group.create_task(wait_bound(client, "default", count))
         seconds = time.perf_counter() - started
         cpu = await _cpu_when_idle(process.pid) - before
-        return Figures(count / seconds, cpu / count * 1_000, peak_mebibytes_of(process.pid))
+        figures = Figures(count / seconds, cpu / count * 1_000, peak_mebibytes_of(process.pid))
     finally:
         end(process)
-        await _remove_all(client)
+    await _remove_all(client)  # not when interrupted: it would wait for a server that has gone, too
+    return figures
 
 
 async def _cpu_when_idle(pid: int) -> float:
@@ -209,13 +212,14 @@ async def _cpu_when_idle(pid: int) -> float:
 
 async def _remove_all(client: ApiClient, namespace: str = "default") -> None:
     """Delete all pods; a large collection may take the server longer than a client waits."""
-    while True:
+    for _ in range(_PATIENCE):
         try:
             if not (await client.list(PODS, namespace, limit=1)).items:
                 return
             await client.delete_collection(PODS, namespace, grace_period_seconds=0)
         except Unreachable:
             await asyncio.sleep(1.0)
+    raise TimeoutError(f"pods of {namespace} are still there")
 
 
 def _start_ours(control_plane: ControlPlane) -> subprocess.Popen[bytes]:
