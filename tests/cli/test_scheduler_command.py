@@ -82,5 +82,15 @@ def test_on_sigusr2_it_says_where_cache_and_informers_disagree_and_when_cancelle
     assert capsys.readouterr().err == ("skysail: cache and informers disagree: missed_pods: default/a, default/b\n")
 
 
-def test_feature_gates_are_read():
-    assert parse_feature_gates("A=true, B=False,") == {"A": True, "B": False}
+def test_feature_gates_are_read(capsys):
+    assert parse_feature_gates("GangScheduling=true, SidecarContainers=False,") == {
+        "GangScheduling": True, "SidecarContainers": False,
+    }  # fmt: skip
+    assert capsys.readouterr().err == ""
+
+
+def test_a_gate_that_changes_nothing_is_warned_of(capsys):
+    assert parse_feature_gates("GangSchedulng=true,Other=false") == {"GangSchedulng": True, "Other": False}
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("GangSchedulng changes nothing in this scheduler; did you mean GangScheduling?")
+    assert second.endswith("Other changes nothing in this scheduler")

@@ -73,13 +73,19 @@ def _configuration(file: Path | None, gates_text: str, factories: "PluginFactori
 def parse_feature_gates(text: str) -> dict[str, bool]:
     """Read `Name=true,Other=false`.
 
+    A name that changes nothing here is warned of: it may be another component's gate, or a slip of the pen.
+
     Raises:
         ConfigError: An entry is neither.
 
     >>> parse_feature_gates("GangScheduling=true, DRAExtendedResource=False")
     {'GangScheduling': True, 'DRAExtendedResource': False}
     """
+    import sys
+    from difflib import get_close_matches
+
     from skysail.api.errors import ConfigError
+    from skysail.scheduler.framework.feature_gates import DEFAULT_GATES
 
     gates: dict[str, bool] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -87,6 +93,10 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
         if not name or value.lower() not in ("true", "false"):
             raise ConfigError(f"{entry!r}: Name=true or Name=false is wanted", path="--feature-gates")
         gates[name] = value.lower() == "true"
+        if name not in DEFAULT_GATES:
+            close = get_close_matches(name, DEFAULT_GATES, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            sys.stderr.write(f"skysail: warning: --feature-gates: {name} changes nothing in this scheduler{hint}\n")
     return gates
 
 
