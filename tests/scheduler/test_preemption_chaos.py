@@ -3,11 +3,13 @@
 What preemption promises, as kube-scheduler does: the room of the pods evicted on a node for a preemptor is taken by the
 preemptor, or by another pod that is at least as important. It is no longer owed when
 
-    the preemptor was deleted, or one at least as important for which pods were evicted on the same node,
     the node went away, or takes no pods any more,
+    the preemptor was deleted,
     room that the preemptor did not ask for came up elsewhere while its victims were ending, and it took that,
     some of the evictions failed, and by then evicting the rest would break a disruption budget: a node where none is
     broken is preferred to one where room was made already. (Half of the histories are without budgets.)
+
+The same goes for a pod at least as important for which pods were evicted on that node: it takes the promise over.
 
 Everything else stays as it is in these histories: nobody comes but preemptors.
 """
@@ -75,21 +77,20 @@ class History:
     failed: set[tuple[str, str]] = field(default_factory=set)
 
     def is_owed(self, death: Death) -> bool:
-        """Whether the room must be taken."""
-        eviction = death.eviction
-        if eviction.node_name in self.changed or eviction.preemptor.uid in self.deleted_by_us:
-            return False
-        if self.budgeted and (eviction.preemptor.uid, eviction.node_name) in self.failed:
-            return False
-        priority = self.priorities[eviction.preemptor.uid]
-        rivals = {
-            each.eviction.preemptor.uid
+        """Whether the room must be taken: by the preemptor, or by one as important that took the promise over."""
+        node_name, priority = death.eviction.node_name, self.priorities[death.eviction.preemptor.uid]
+        heirs = [
+            each.eviction
             for each in self.deaths.values()
-            if each.eviction.node_name == eviction.node_name
-        }
-        if any(self.priorities[uid] >= priority for uid in rivals & self.deleted_by_us):
-            return False
-        return not self._found_room_elsewhere(eviction)
+            if each.eviction.node_name == node_name and self.priorities[each.eviction.preemptor.uid] >= priority
+        ]
+        return node_name not in self.changed and not any(self._is_excused(each) for each in heirs)
+
+    def _is_excused(self, eviction: Eviction) -> bool:
+        uid = eviction.preemptor.uid
+        if uid in self.deleted_by_us or (self.budgeted and (uid, eviction.node_name) in self.failed):
+            return True
+        return self._found_room_elsewhere(eviction)
 
     def _found_room_elsewhere(self, eviction: Eviction) -> bool:
         """Whether the preemptor went where there was room without it, or where others left more than they needed."""
