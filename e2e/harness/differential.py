@@ -198,17 +198,19 @@ class Differential:
         self.result.seen["waiting for victims"] += 1
         self.mirror.let_go()
         await self.settle(0.3)
-        await self.dismiss_waiting()
         waiting = self.mirror.get(PODS, real.namespace, real.name)
         if waiting.spec.node_name:
             self._differs(real, f"bound to {waiting.spec.node_name} beside its victims, ours {told(second)}")
-        self.waiting = waiting
+        await self.dismiss_waiting()
+        waiting = self.mirror.get(PODS, real.namespace, real.name)
+        self.waiting = None if waiting.spec.node_name else waiting  # the other's room may have been enough
 
     async def dismiss_waiting(self) -> None:
         """Remove the preemptor that still waits for its victims, if there is one."""
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             await self.remove(waiting)
+            await self.settle(0.2)  # whom this wakes is to be done before the next pod comes
 
     async def _compare_bound(self, real: Pod, decision: Raw) -> None:
         self.result.seen["bound"] += 1
