@@ -102,7 +102,7 @@ class Balance:
     def _stays_legal(
         self, side: Queue, total: Mapping[FlavorResource, int], units: Sequence[Mapping[FlavorResource, int]]
     ) -> bool:
-        ledger, entitlements = self.session.world.ledger, self.session.entitlements
+        ledger = self.session.world.ledger
         for key in total:
             guarantee = side.figures(key).guarantee or 0
             if guarantee and ledger.used(side.name, key) - total[key] < guarantee <= ledger.used(side.name, key):
@@ -110,12 +110,9 @@ class Balance:
         for unit in units:
             above = False
             for key in self.keys:
-                share = entitlements.of(side.name, key)
-                if share is None or not unit.get(key):
+                share = stated_share(self.session, side, key) if unit.get(key) else None
+                if share is None:
                     continue
-                states = any(figures.deserved is not None for figures in side.spec.figures.values())
-                if states and side.figures(key).deserved is None:
-                    share = side.figures(key).guarantee or 0
                 left = ledger.used(side.name, key) - total.get(key, 0)
                 if (left >= share) if self.spares else (left + unit[key] > share):
                     above = True
@@ -137,6 +134,17 @@ class Balance:
             found = tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])
             self._sides[unit.job.queue] = found
         return found
+
+
+def stated_share(session: Session, side: Queue, key: FlavorResource) -> int | None:
+    """Down to where a side may be taken from: its share, or its guarantee where it states no claim."""
+    share = session.entitlements.of(side.name, key)
+    if share is None:
+        return None
+    states = any(figures.deserved is not None for figures in side.spec.figures.values())
+    if states and side.figures(key).deserved is None:
+        return side.figures(key).guarantee or 0
+    return share
 
 
 def may_claim(session: Session, job: Job, keys: Iterable[FlavorResource], highest: Queue | None = None) -> bool:

@@ -258,8 +258,7 @@ class Placer:
         return -1 if failed is None else failed
 
     def _must_all(self) -> bool:
-        spec = self.job.spec
-        return spec is None or all(group.min_sub_groups is None for group in spec.sub_groups)
+        return _needs_every_part(self.job)
 
     def _fill_up(self, missing: int, counts: Counts) -> int:
         """Any tasks, to reach the total."""
@@ -275,29 +274,12 @@ class Placer:
 
     def parts(self) -> list[Part]:
         """The job's pending tasks, equal ones together, in task order."""
-        groups: dict[object, list[Task]] = {}
-        pending = [task for task in self.job.tasks.values() if task.state is TaskState.PENDING]
-        if len(pending) > 1:
-            pending.sort(key=self.session.task_key)
-        for task in pending:
-            key = (task.membership.role, task.sub_group, signature(self.session, task))
-            groups.setdefault(key, []).append(task)
-        return [Part(tasks) for tasks in groups.values()]
+        return parts_of(self.session, self.job)
 
     def _needed_parts(self) -> list[Part]:
         """What roles and sub-groups lack, or the total where there are none; scarce parts first."""
-        spec = self.job.spec
-        parts = self.parts()
-        if spec is None:
-            return parts
-        counts = self.job.counts()
-        found: list[Part] = []
-        if spec.min_task_member or spec.sub_groups:
-            for is_meant, lack in _lacks_of(spec, counts):
-                found += _cut([part for part in parts if is_meant(part.tasks[0])], lack)
-        else:
-            found = _cut(parts, max(0, spec.min_member - counts.total))
-        if len(found) <= 1:
+        found = _lacking_parts(self.session, self.job)
+        if len(found) <= 1 or self.job.spec is None:
             return found
         places = {id(part): self._places_for(part.tasks[0]) - part.need for part in found}
         return sorted(found, key=lambda part: places[id(part)])
@@ -316,6 +298,40 @@ class Placer:
             if want > 0:
                 done += self.place(part.tasks, want)
         return done
+
+
+def parts_of(session: Session, job: Job) -> list[Part]:
+    """A job's pending tasks, equal ones together, in task order."""
+    groups: dict[object, list[Task]] = {}
+    pending = [task for task in job.tasks.values() if task.state is TaskState.PENDING]
+    if len(pending) > 1:
+        pending.sort(key=session.task_key)
+    for task in pending:
+        key = (task.membership.role, task.sub_group, signature(session, task))
+        groups.setdefault(key, []).append(task)
+    return [Part(tasks) for tasks in groups.values()]
+
+
+def needs_of(session: Session, job: Job) -> list[Part]:
+    """Parts all of which must find places for the job to have its minimum; none when one may stand for another."""
+    return [part for part in _lacking_parts(session, job) if part.need] if _needs_every_part(job) else []
+
+
+def _needs_every_part(job: Job) -> bool:
+    return job.spec is None or all(group.min_sub_groups is None for group in job.spec.sub_groups)
+
+
+def _lacking_parts(session: Session, job: Job) -> list[Part]:
+    spec, parts = job.spec, parts_of(session, job)
+    if spec is None:
+        return parts
+    counts = job.counts()
+    if not (spec.min_task_member or spec.sub_groups):
+        return _cut(parts, max(0, spec.min_member - counts.total))
+    found: list[Part] = []
+    for is_meant, lack in _lacks_of(spec, counts):
+        found += _cut([part for part in parts if is_meant(part.tasks[0])], lack)
+    return found
 
 
 def _lacks_of(spec: PodGroupSpec, counts: Counts) -> list[tuple[Callable[[Task], bool], int]]:

@@ -48,6 +48,7 @@ class Registrar:
         self._expressions: dict[str, Expression | None] = {}
         self._orders: dict[str, tuple[Callable[[Any], Any], ...]] = {}
         self._handlers: dict[str, list[Handler]] = {"allocate": [], "deallocate": [], "evict": [], "bind": []}
+        self._depends_on: dict[tuple[str, str], Callable[[Job], object] | None] = {}
 
     def _add(self, point: str, plugin: str, callback: object) -> None:
         self._tables[point][plugin] = callback
@@ -212,21 +213,50 @@ class Registrar:
 
     # -- sets ------------------------------------------------------------------------------------------------------
 
-    def add_preemptable(self, plugin: str, callback: Callable[[Job, Sequence[Task]], Sequence[Task] | None]) -> None:
-        """Which tasks of its own queue may the job evict?"""
+    def add_preemptable(
+        self,
+        plugin: str,
+        callback: Callable[[Job, Sequence[Task]], Sequence[Task] | None],
+        depends_on: Callable[[Job], object] | None = None,
+    ) -> None:
+        """Which tasks of its own queue may the job evict?
+
+        Args:
+            plugin: Whose answer.
+            callback: The answer.
+            depends_on: What of the job the answer depends on, beside its queue; by this it promises to judge each
+                candidate for itself, by what that candidate's job is and does. Jobs for which all plugins say the same
+                here share their victims; without it each job's are looked for anew.
+        """
         self._add("preemptable", plugin, callback)
+        self._depends_on["preemptable", plugin] = depends_on
 
     def preemptable(self, job: Job, candidates: Sequence[Task]) -> list[Task]:
         """Ask."""
         return self._collect("preemptable", job, candidates)
 
-    def add_reclaimable(self, plugin: str, callback: Callable[[Job, Sequence[Task]], Sequence[Task] | None]) -> None:
-        """Which tasks of other queues may the job evict?"""
+    def add_reclaimable(
+        self,
+        plugin: str,
+        callback: Callable[[Job, Sequence[Task]], Sequence[Task] | None],
+        depends_on: Callable[[Job], object] | None = None,
+    ) -> None:
+        """Which tasks of other queues may the job evict? `depends_on` as in `add_preemptable`."""
         self._add("reclaimable", plugin, callback)
+        self._depends_on["reclaimable", plugin] = depends_on
 
     def reclaimable(self, job: Job, candidates: Sequence[Task]) -> list[Task]:
         """Ask."""
         return self._collect("reclaimable", job, candidates)
+
+    def kind_of_beneficiary(self, job: Job) -> tuple[object, ...] | None:
+        """Equal for jobs of one queue that may take from the same tasks; None when some plugin does not promise it."""
+        found: list[object] = []
+        for depends_on in self._depends_on.values():
+            if depends_on is None:
+                return None
+            found.append(depends_on(job))
+        return tuple(found)
 
     def add_victim(self, plugin: str, callback: Callable[[None, Sequence[Task]], Sequence[Task] | None]) -> None:
         """Which tasks should move for their own or the cluster's sake (rescheduling)?"""

@@ -34,6 +34,21 @@ def fitting(session: Session, task: Task) -> RowMask:
     return live.copy() if mask is None else mask & live
 
 
+def fitting_ever(session: Session, task: Task) -> RowMask:
+    """(size,) bool: rows outside which such a task will not run whoever leaves."""
+    known = session.memo.get(("ever", signature(session, task)))
+    if isinstance(known, np.ndarray):
+        return known
+    table, expression = session.nodes.table, session.expression("predicate")
+    mask: RowMask = table.live[: table.size].copy()
+    vetoes = (expression, *expression.arguments) if expression is not None and expression.word == "and" else ()
+    has_say = any(each is not None and each.word == "predicates" for each in (*vetoes, expression))
+    if has_say and session.could_ever is not None and not takes_turns(session, task):
+        mask &= session.could_ever(task)
+    session.memo["ever", signature(session, task)] = mask
+    return mask
+
+
 def times(session: Session, task: Task, *, empty: bool = False) -> Times:
     """(size,) int64: how many such tasks a row's free resources hold, whatever else forbids it.
 

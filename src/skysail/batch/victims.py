@@ -52,38 +52,49 @@ class Unit:
     whole: bool
 
 
+RankedUnit = tuple[tuple[object, ...], Unit]
+
+
 def candidate_units(session: Session, job: Job) -> StepsTo[list[Unit]]:
     """All units, in order; legality of taking them together is for `moves` to say.
 
     Cost: Grows with running pods; pauses every so many jobs.
     """
-    queue = session.queue_of(job)
-    found: list[tuple[tuple[object, ...], Unit]] = []
-    for tier, jobs in _jobs_by_tier(session, job, queue).items():
-        tasks = [
-            task for victim in jobs for task in victim.in_state(TaskState.BOUND) if not session.world.is_protected(task)
-        ]
-        if not tasks:
-            continue
-        ask = session.preemptable if tier is Tier.OWN else session.reclaimable
-        allowed = {task.uid for task in ask(job, tasks)}
-        for number, victim in enumerate(jobs, 1):
-            for rank, members, whole in _parts_of(session, victim, allowed):
-                found.append(((tier, *rank), Unit(victim, members, tier, whole)))
-            if number % JOBS_AT_ONCE == 0:
-                yield from session.pause_within()
-    found.sort(key=lambda pair: pair[0])
-    return [unit for _, unit in found]
+    return [unit for _, unit in (yield from ranked_units(session, job, running_jobs(session)))]
 
 
-def _jobs_by_tier(session: Session, job: Job, queue: Queue) -> dict[Tier, list[Job]]:
+def ranked_units(session: Session, job: Job, victims: Sequence[Job]) -> StepsTo[list[RankedUnit]]:
+    """The units of these jobs with their ranks, in order."""
+    found: list[RankedUnit] = []
+    at_once = len(victims) if session.kind_of_beneficiary(job) is None else JOBS_AT_ONCE
+    for first in range(0, len(victims), at_once or 1):
+        for tier, jobs in _by_tier(session, job, victims[first : first + at_once]).items():
+            tasks = [
+                task for each in jobs for task in each.in_state(TaskState.BOUND) if not session.world.is_protected(task)
+            ]
+            if not tasks:
+                continue
+            ask = session.preemptable if tier is Tier.OWN else session.reclaimable
+            allowed = {task.uid for task in ask(job, tasks)}
+            for victim in jobs:
+                for rank, members, whole in _parts_of(session, victim, allowed):
+                    found.append(((tier, *rank), Unit(victim, members, tier, whole)))
+        yield from session.pause_within()
+    found.sort(key=rank_of)
+    return found
+
+
+def rank_of(ranked: RankedUnit) -> tuple[object, ...]:
+    """A unit's place among all."""
+    return ranked[0]
+
+
+def _by_tier(session: Session, job: Job, victims: Sequence[Job]) -> dict[Tier, list[Job]]:
     found: dict[Tier, list[Job]] = {tier: [] for tier in Tier}
-    bundle = {each.key for each in session.world.bundle_of(job)}
-    for victim in running_jobs(session):
-        if victim.key in bundle:
-            continue
+    bundle, queue = {each.key for each in session.world.bundle_of(job)}, session.queue_of(job)
+    for victim in victims:
         other = session.world.queue_of(victim)
-        if other is None:
+        if other is None or victim.key in bundle:
             continue
         if other is queue:
             if may_preempt(queue, job, victim):
@@ -102,6 +113,12 @@ def may_preempt(queue: Queue, job: Job, victim: Job) -> bool:
         return False
     newer_equal = victim.priority == job.priority and victim.created > job.created
     return victim.priority < job.priority or (policy == "LowerOrNewerEqualPriority" and newer_equal)
+
+
+def preemption_rank(queue: Queue, job: Job) -> tuple[object, ...]:
+    """Jobs of the queue that are equal here may take from the same jobs of it."""
+    newer_equal = queue.spec.preemption.within_queue == "LowerOrNewerEqualPriority"
+    return job.priority, job.created if newer_equal else None
 
 
 def running_jobs(session: Session) -> list[Job]:

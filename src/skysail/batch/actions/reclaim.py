@@ -1,7 +1,8 @@
 """Starving jobs take back what is theirs: victims are chosen by placing the whole minimum; nobody is evicted in vain.
 
     for each job below its minimum that found no place, in order:
-        candidates, in order, as long as they are legal together        `victims`, `moves`
+        could it fit at all, whoever left?                              no: nothing happens, and is said: `prospects`
+        candidates, in order, as long as they are legal together        `victims`, `victim_pool`, `moves`
         would it fit with all of them gone?                             no: once more node by node (`gathering`), then
                                                                         with units that leave their queue below its
                                                                         share; no again: nothing happens, and is said
@@ -13,6 +14,7 @@
 The job's tasks hold their places as claimed until the victims are gone (`skysail.batch.claims`).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -33,17 +35,20 @@ from skysail.batch.moves import (
     borrows_by_threshold,
     lowers_potential,
     may_claim,
-    minimum_lack,
     potential,
     short_keys,
 )
-from skysail.batch.pausing import Steps, StepsTo
+from skysail.batch.pausing import Pause, Steps, StepsTo
 from skysail.batch.placing import Placer
+from skysail.batch.prospects import Relief, is_hopeless
 from skysail.batch.rows import signature
 from skysail.batch.session import Arguments, Session
 from skysail.batch.statement import Statement
-from skysail.batch.victims import Tier, Unit, candidate_units
+from skysail.batch.victim_pool import Pool, note_taken, pool_for
+from skysail.batch.victims import Tier, Unit, preemption_rank
 
+_EVICTED_AT_ONCE = 32
+"""How many units are evicted in simulation between two pauses."""
 _EVICTIONS_SIMULATED = 20_000
 """How many evictions are simulated for one job to find out who need not leave."""
 _JOBS_AT_ONCE = 128
@@ -115,27 +120,28 @@ class Reclaim:
         return session.job_starving(job)
 
     def _help(self, session: Session, job: Job) -> Steps:
-        key = ("no move", job.queue, job.priority, job.min_member, _kinds(session, job))
-        known = session.memo.get(key)
+        key = _alike(session, job)
+        known = session.memo.get(key) if key is not None else None
         if isinstance(known, tuple) and known[0] == session.nodes.released:
             session.look_again = known[2]
             self._explain(session, job, known[1])
             return
-        session.look_again = None
-        units = yield from candidate_units(session, job)
-        if units and (yield from self._take_from(session, job, units)):
+        pool = yield from pool_for(session, job)
+        units = pool.units
+        if units and (yield from self._take_from(session, job, pool)):
             return
         if session.max_moves and (yield from self._consolidate(session, job)):
             return
-        session.memo[key] = (session.nodes.released, len(units), session.look_again)
+        if key is not None:
+            session.memo[key] = (session.nodes.released, len(units), session.look_again)
         self._explain(session, job, len(units))
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
-    def _take_from(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[bool]:
-        if _enough_by_sum(session, job, units) > len(units):
+    def _take_from(self, session: Session, job: Job, pool: Pool) -> StepsTo[bool]:
+        keys, units = short_keys(session, job), pool.units
+        if is_hopeless(session, job, pool, keys):
             return False
-        keys = short_keys(session, job)
         within = may_claim(session, job, keys)
         spare_first = (True, False) if any(unit.tier is Tier.OVER for unit in units) else (False,)
         for spares, by_node in product(spare_first, (False, True)):
@@ -161,10 +167,17 @@ class Reclaim:
 
         Begins at what would be enough by the sums alone and doubles, so that few are ever evicted in vain.
         """
-        low = high = _enough_by_sum(session, job, legal)
+        relief, numbers = Relief(session, job, legal), np.arange(len(legal))
+        low = high = relief.enough_by_sum()
         if high > len(legal):
             return 0
-        while not self._fits_without(session, job, legal[:high]):
+
+        def fits(number: int) -> StepsTo[bool]:
+            if not relief.could_fit(numbers < number):
+                return False
+            return (yield from self._fits_without(session, job, legal[:number]))
+
+        while not (yield from fits(high)):
             if high >= len(legal):
                 return 0
             low, high = high + 1, min(2 * high, len(legal))
@@ -172,7 +185,7 @@ class Reclaim:
         while low < high:
             middle = (low + high) // 2
             yield from session.pause_within()
-            if self._fits_without(session, job, legal[:middle]):
+            if (yield from fits(middle)):
                 high = middle
             else:
                 low = middle + 1
@@ -180,22 +193,28 @@ class Reclaim:
 
     def _put_back(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[list[Unit]]:
         """A minimal set: without any one of it the job does not fit."""
-        needed = list(units)
-        tries = min(self._arguments.max_put_back, max(16, _EVICTIONS_SIMULATED // len(needed)))
-        for unit in list(units[:-1]):
-            without = [each for each in needed if each is not unit]
-            if not tries or _enough_by_sum(session, job, without) > len(without):
-                continue
-            tries -= 1
-            yield from session.pause_within()
-            if self._fits_without(session, job, without):
-                needed = without
-        return needed
+        needed = np.ones(len(units), dtype=np.bool_)
+        relief = Relief(session, job, units)
+        tries = min(self._arguments.max_put_back, max(16, _EVICTIONS_SIMULATED // len(units)))
+        for number in range(len(units) - 1):
+            needed[number] = False
+            if tries and relief.is_enough_by_sum(needed):
+                tries -= 1
+                yield from session.pause_within()
+                without = [unit for unit, leaves in zip(units, needed, strict=True) if leaves]
+                if relief.could_fit(needed) and (yield from self._fits_without(session, job, without)):
+                    continue
+            needed[number] = True
+        return [unit for unit, leaves in zip(units, needed, strict=True) if leaves]
 
-    def _fits_without(self, session: Session, job: Job, units: Sequence[Unit]) -> bool:
+    def _fits_without(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[bool]:
+        before = session.world.cache.generation
         with session.statement() as statement:
-            _evict(statement, units)
-            return _place(session, statement, job)
+            yield from _evict_in_steps(statement, units)
+            fits = _place(session, statement, job)
+        if session.world.cache.generation != before:
+            session.catch_up()
+        return fits
 
     # -- making ----------------------------------------------------------------------------------------------------
 
@@ -204,7 +223,7 @@ class Reclaim:
         takes_from_others = any(
             unit.tier is Tier.OVER and not borrows_by_threshold(session, job, unit) for unit in move.units
         )
-        before = potential(session) if takes_from_others else (0, 0)
+        before, released = potential(session) if takes_from_others else (0, 0), session.nodes.released
         bundle = _bundle(session, job)
         with session.statement() as statement:
             _evict(statement, move.units)
@@ -222,6 +241,7 @@ class Reclaim:
             session.settle(each, waiting_for_victims(claim), claim.deadline)
             session.note("claim", each.key, *sorted(claim.victims), *sorted(map("@".join, claim.placement.items())))
         session.nodes.refresh()
+        note_taken(session, released, (unit.job for unit in move.units))
         return True
 
     @staticmethod
@@ -278,23 +298,6 @@ class Reclaim:
         session.settle(job, outcome, min(moments, default=None))
 
 
-def _enough_by_sum(session: Session, job: Job, units: Sequence[Unit]) -> int:
-    """How many of the first units free enough, were the cluster one node; one more than all when even they do not."""
-    amounts, live = session.nodes.table.amounts, session.nodes.table.live
-    lacking = {
-        name: need - int(np.maximum(amounts.free[amounts.line(name)][live], 0).sum())
-        for name, need in minimum_lack(job).items()
-    }
-    lacking = {name: amount for name, amount in lacking.items() if amount > 0}
-    for number, unit in enumerate(units, 1):
-        for task in unit.tasks:
-            for name in lacking:
-                lacking[name] -= task.request.get(name, 0)
-        if all(amount <= 0 for amount in lacking.values()):
-            return number
-    return len(units) + 1 if lacking else 1
-
-
 def _bundle(session: Session, job: Job) -> list[Job]:
     return [each for each in session.world.bundle_of(job) if not session.is_enough(each)] or [job]
 
@@ -302,6 +305,13 @@ def _bundle(session: Session, job: Job) -> list[Job]:
 def _evict(statement: Statement, units: Sequence[Unit]) -> None:
     for unit in units:
         statement.evict(unit.job, unit.tasks)
+
+
+def _evict_in_steps(statement: Statement, units: Sequence[Unit]) -> Steps:
+    for number, unit in enumerate(units, 1):
+        statement.evict(unit.job, unit.tasks)
+        if number % _EVICTED_AT_ONCE == 0:
+            yield Pause.WITHIN
 
 
 def _place(session: Session, statement: Statement, job: Job) -> bool:
@@ -321,5 +331,14 @@ def _place(session: Session, statement: Statement, job: Job) -> bool:
     return True
 
 
-def _kinds(session: Session, job: Job) -> object:
-    return frozenset(signature(session, task) for task in job.in_state(TaskState.PENDING))
+def _alike(session: Session, job: Job) -> object:
+    """Equal for jobs of which one finds a move when the other does; None for a job like no other."""
+    spec, taken_from = job.spec, session.kind_of_beneficiary(job)
+    if taken_from is None or spec is None or spec.bundle or spec.sub_groups or job.is_running() or job.counts().total:
+        return None
+    if any(key == job.key for key, _ in session.world.distrust):
+        return None
+    kinds = Counter((task.role, signature(session, task)) for task in job.in_state(TaskState.PENDING))
+    minimum = spec.min_member, frozenset(spec.min_task_member.items()), spec.match_policy, job.was_ready, spec.zone
+    rank = preemption_rank(session.queue_of(job), job)
+    return "no move", job.queue, job.user, job.namespace, rank, taken_from, minimum, frozenset(kinds.items())

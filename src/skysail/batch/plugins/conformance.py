@@ -29,8 +29,8 @@ class Conformance:
 
     def on_session_open(self, session: Session) -> None:
         """Register."""
-        session.add_preemptable(self.name, self.evictable)
-        session.add_reclaimable(self.name, self.evictable)
+        session.add_preemptable(self.name, self.evictable, lambda job: None)
+        session.add_reclaimable(self.name, self.evictable, lambda job: None)
         session.add_victim(self.name, self.movable)
 
     def on_session_close(self, session: Session) -> None:

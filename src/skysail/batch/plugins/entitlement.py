@@ -31,7 +31,7 @@ class EntitlementPlugin:
         """Register."""
         self._session = session
         session.add_queue_order(self.name, self.queue_order)
-        session.add_reclaimable(self.name, self.reclaimable)
+        session.add_reclaimable(self.name, self.reclaimable, lambda job: job.priority)
         if self._arguments.strict:
             session.add_overused(self.name, self.overused)
 

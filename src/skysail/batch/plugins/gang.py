@@ -22,8 +22,8 @@ class Gang:
         session.add_job_pipelined(self.name, self.job_pipelined)
         session.add_job_order(self.name, self.job_order)
         session.add_job_starving(self.name, self.job_starving)
-        session.add_preemptable(self.name, self.evictable)
-        session.add_reclaimable(self.name, self.evictable)
+        session.add_preemptable(self.name, self.evictable, _itself)
+        session.add_reclaimable(self.name, self.evictable, _itself)
 
     def on_session_close(self, session: Session) -> None:
         """Nothing to do."""
@@ -66,3 +66,8 @@ class Gang:
             return True
         self._session.wait_for(until)
         return False
+
+
+def _itself(job: Job) -> str:
+    """A job that runs, in part, takes nobody of its own."""
+    return job.key if job.is_running() else ""

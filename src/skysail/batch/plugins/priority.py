@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.session import Arguments, Session
-from skysail.batch.victims import may_preempt, members_above_minimum
+from skysail.batch.victims import may_preempt, members_above_minimum, preemption_rank
 
 
 class Priority:
@@ -19,7 +19,7 @@ class Priority:
         """Register."""
         session.add_job_order(self.name, self.job_order)
         session.add_task_order(self.name, self.task_order)
-        session.add_preemptable(self.name, self.preemptable)
+        session.add_preemptable(self.name, self.preemptable, self.rank)
         self._session = session
 
     def on_session_close(self, session: Session) -> None:
@@ -34,9 +34,13 @@ class Priority:
         """Highest first."""
         return -task.priority
 
+    def rank(self, job: Job) -> tuple[object, ...]:
+        """What of a job decides whom of its queue it may take from."""
+        return *preemption_rank(self._session.queue_of(job), job), may_never_preempt(job)
+
     def preemptable(self, job: Job, candidates: Sequence[Task]) -> list[Task]:
         """Tasks of lower jobs, or as the queue's policy says; nobody for pods that must not preempt."""
-        if any(task.pod.spec.preemption_policy == "Never" for task in job.tasks.values()):
+        if may_never_preempt(job):
             return []
         queue = self._session.queue_of(job)
         lower = [task for task in candidates if may_preempt(queue, job, task.job)]
@@ -59,3 +63,8 @@ class Priority:
             extras = {each.uid for each in members_above_minimum(self._session, task.job, running)}
             self._session.memo[key] = extras
         return task.uid in extras
+
+
+def may_never_preempt(job: Job) -> bool:
+    """Whether one of its pods says that it takes from nobody."""
+    return any(task.pod.spec.preemption_policy == "Never" for task in job.tasks.values())

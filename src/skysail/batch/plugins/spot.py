@@ -19,8 +19,8 @@ class Spot:
         """Register."""
         self._session = session
         session.add_queue_order(self.name, self.queue_order)
-        session.add_reclaimable(self.name, self.evictable)
-        session.add_preemptable(self.name, self.evictable)
+        session.add_reclaimable(self.name, self.evictable, lambda job: None)
+        session.add_preemptable(self.name, self.evictable, lambda job: None)
 
     def on_session_close(self, session: Session) -> None:
         """Nothing to do."""
