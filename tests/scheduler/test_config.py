@@ -43,6 +43,78 @@ def test_a_key_given_twice_is_refused():
     assert "given twice" in str(refused("parallelism: 1\nparallelism: 2"))
 
 
+def test_anchors_aliases_and_merge_keys_are_read_and_what_is_given_here_beats_what_is_merged():
+    config = load(
+        "profiles:\n- &first\n  schedulerName: a\n  percentageOfNodesToScore: 30\n- {<<: *first, schedulerName: b}"
+    )
+    assert [(each.scheduler_name, each.percentage_of_nodes_to_score) for each in config.profiles] == [
+        ("a", 30),
+        ("b", 30),
+    ]
+
+
+def test_what_looks_like_a_date_or_a_time_of_day_is_text():
+    assert load("profiles: [{schedulerName: 2026-01-31}]").profiles[0].scheduler_name == "2026-01-31"
+    assert refused("percentageOfNodesToScore: 1:30").message == "Expected int, got str"
+
+
+def test_an_empty_document_behind_the_configuration_is_passed_over_and_a_second_one_refused():
+    assert load("parallelism: 3\n---\n# nothing\n").source.parallelism == 3
+    assert "single document" in str(refused("parallelism: 3\n---\nparallelism: 4\n"))
+
+
+LAUGHS = "a0: &a0 [x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("profiles: &p [*p]", "contains itself"),
+        ("profiles: &p\n- {schedulerName: a, plugins: *p}", "contains itself"),
+        (LAUGHS, "aliases"),
+        ("profiles: " + "[" * 900 + "]" * 900, "nested too deep"),
+    ],
+)
+def test_a_document_that_grows_without_end_is_refused_at_once(body, said):
+    assert said in str(refused(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "clientConnection: {qps: .nan}",
+        "clientConnection: {qps: .inf}",
+        "parallelism: 2147483648",
+        "podInitialBackoffSeconds: 99999999999999999999999",
+        "profiles: [{percentageOfNodesToScore: 4294967296}]",
+        "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: 2147483648}]}}}]",
+    ],
+)
+def test_a_number_that_the_field_cannot_hold_is_refused(body):
+    assert refused(body).path
+
+
+@pytest.mark.parametrize(
+    ("args", "field"),
+    [
+        ("{kind: InterPodAffinityArgs}", "kind"),
+        ("{apiVersion: v1, kind: NodeResourcesFitArgs}", "apiVersion"),
+        ("{apiVersion: kubescheduler.config.k8s.io/v1beta3}", "apiVersion"),
+    ],
+)
+def test_arguments_of_another_plugin_or_version_are_refused(args, field):
+    error = refused(f"profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]")
+    assert error.path == f"profiles[0].pluginConfig[0].args.{field}"
+
+
+@pytest.mark.parametrize("timeout", ["banana", "-5s", "15"])
+def test_a_time_out_of_an_extender_that_is_none_is_refused(timeout):
+    error = refused(f"extenders: [{{urlPrefix: 'http://x.test', filterVerb: f, httpTimeout: '{timeout}'}}]")
+    assert error.path == "extenders[0].httpTimeout"
+
+
 @pytest.mark.parametrize("text", ["[1, 2]", "", "just text", "{"])
 def test_what_is_no_configuration_is_refused(text):
     with pytest.raises(ConfigError):

@@ -22,8 +22,9 @@ from skysail.batch.expressions import Expression, default_expression, parse
 from skysail.batch.points import POINTS
 from skysail.batch.registry import ACTIONS, DEFAULT_ACTIONS, DEFAULT_PLUGINS, PLUGINS, Row, make_action, make_plugin
 from skysail.batch.session import Arguments, Configuration
-from skysail.scheduler.config.decode import decode_value, load_yaml
+from skysail.scheduler.config.decode import decode_value
 from skysail.scheduler.config.problems import Problems
+from skysail.scheduler.config.strict_yaml import load_yaml
 
 T = TypeVar("T")
 API_VERSION: Final = "scheduling.skysail.io/v1alpha1"

@@ -72,7 +72,7 @@ def _live(pod: str, kubeconfig: str, config: Path | None, gates: str) -> "Raw":
     from skysail.api.errors import ConfigError
     from skysail.cli.running import run
     from skysail.cli.scheduler import parse_feature_gates
-    from skysail.scheduler.config.decode import load_yaml
+    from skysail.scheduler.config.strict_yaml import load_yaml
     from skysail.scheduler.framework.feature_gates import feature_gates
 
     chosen = parse_feature_gates(gates)

@@ -12,7 +12,7 @@ from skysail.api.nodeselector import compile_term
 from skysail.scheduler.config.decode import decode_value
 from skysail.scheduler.config.durations import parse_duration
 from skysail.scheduler.config.problems import Problems
-from skysail.scheduler.config.types import PluginConfig
+from skysail.scheduler.config.types import API_VERSION, PluginConfig
 from skysail.scheduler.plugins.args import (
     ARGS,
     DefaultPreemptionArgs,
@@ -37,7 +37,12 @@ def decode_arguments(config: PluginConfig, path: str, problems: Problems) -> Plu
     wanted = ARGS.get(config.name)
     if wanted is None:
         return None
-    return decode_value(wanted, config.args or {}, f"{path}.args", problems)
+    args = decode_value(wanted, config.args or {}, f"{path}.args", problems)
+    if args is not None and args.api_version not in ("", API_VERSION):
+        problems.unsupported(f"{path}.args.apiVersion", args.api_version, (API_VERSION,))
+    if args is not None and args.kind not in ("", f"{config.name}Args"):
+        problems.unsupported(f"{path}.args.kind", args.kind, (f"{config.name}Args",))
+    return args
 
 
 def default_arguments(plugin: str, gates: Gates) -> PluginArgs | None:

@@ -9,11 +9,11 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
-import yaml
 
 from skysail.api.errors import ConfigError
 from skysail.api.raw import Raw
 from skysail.scheduler.config.problems import Problems
+from skysail.scheduler.config.strict_yaml import load_yaml
 from skysail.scheduler.config.types import API_VERSION, KIND, KubeSchedulerConfiguration
 
 T = TypeVar("T")
@@ -47,18 +47,6 @@ def from_document(document: Raw, file: str = "") -> KubeSchedulerConfiguration:
     return config
 
 
-def load_yaml(text: str | bytes, file: str = "") -> object:
-    """Parse YAML 1.1 (so JSON, too) the way Kubernetes does: a key given twice is a fault.
-
-    Raises:
-        ConfigError: It cannot be parsed.
-    """
-    try:
-        return yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"cannot be read as YAML: {' '.join(str(error).split())}", file=file) from error
-
-
 def decode_value(wanted: type[T], value: object, path: str, problems: Problems) -> T | None:
     """Decode one value; None and entries in `problems` when it does not fit."""
     value = _without_nulls(value)
@@ -67,15 +55,6 @@ def decode_value(wanted: type[T], value: object, path: str, problems: Problems) 
     if len(problems.found) > before:
         return None
     return msgspec.convert(value, type=wanted, strict=True)
-
-
-class _StrictLoader(yaml.CSafeLoader):
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 def _without_nulls(value: object) -> object:

@@ -9,7 +9,7 @@ our own: the server's 429s are honoured instead.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -17,6 +17,9 @@ from skysail.api.raw import Raw
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -27,7 +30,7 @@ class PluginRef(ConfigStruct, frozen=True):
     """A plugin by name; the weight matters to Score only, and 0 or none means 1."""
 
     name: str = ""
-    weight: int | None = None
+    weight: Int32 | None = None
 
 
 class PluginSet(ConfigStruct, frozen=True):
@@ -68,7 +71,7 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True):
     """A way of scheduling, chosen by the pod's `spec.schedulerName`."""
 
     scheduler_name: str | None = None
-    percentage_of_nodes_to_score: int | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins | None = None
     plugin_config: tuple[PluginConfig, ...] = ()
 
@@ -92,7 +95,7 @@ class ClientConnectionConfiguration(ConfigStruct, frozen=True):
     accept_content_types: str = ""
     content_type: str = ""
     qps: float = 0.0
-    burst: int = 0
+    burst: Int32 = 0
 
 
 class ExtenderManagedResource(ConfigStruct, frozen=True):
@@ -122,7 +125,7 @@ class Extender(ConfigStruct, frozen=True):
     filter_verb: str = ""
     preempt_verb: str = ""
     prioritize_verb: str = ""
-    weight: int = 0
+    weight: Int64 = 0
     bind_verb: str = ""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
@@ -149,14 +152,14 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
 
     api_version: str = API_VERSION
     kind: str = KIND
-    parallelism: int = 16
+    parallelism: Int32 = 16
     leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
     client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
-    percentage_of_nodes_to_score: int | None = None
-    pod_initial_backoff_seconds: int = 1
-    pod_max_backoff_seconds: int = 10
+    percentage_of_nodes_to_score: Int32 | None = None
+    pod_initial_backoff_seconds: Int64 = 1
+    pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False

@@ -1,9 +1,10 @@
 """Checks of values: ranges, duplicates, what excludes what. Every fault is collected with its path.
 
 Source: pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation, v1.36.
-Differs: a negative weight is refused here, not taken as it is.
+Differs: a negative weight is refused here, not taken as it is; so is a negative time-out of an extender.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -42,6 +43,8 @@ def validate(config: KubeSchedulerConfiguration, gates: Mapping[str, bool], prob
     """Check a configuration that has its defaults."""
     if config.client_connection.burst < 0:
         problems.invalid("clientConnection.burst", config.client_connection.burst, "must be non-negative")
+    if not math.isfinite(config.client_connection.qps):
+        problems.invalid("clientConnection.qps", config.client_connection.qps, "must be a finite number")
     _check_leader_election(config.leader_election, "leaderElection", problems)
     if config.parallelism <= 0:
         problems.invalid("parallelism", config.parallelism, "should be an integer value greater than zero")
@@ -144,6 +147,7 @@ def _check_extenders(extenders: Iterable[Extender], problems: Problems) -> None:
         path = f"extenders[{index}]"
         if extender.prioritize_verb and extender.weight <= 0:
             problems.invalid(f"{path}.weight", extender.weight, "must have a positive weight applied to it")
+        _check_timeout(extender.http_timeout, f"{path}.httpTimeout", problems)
         binders += bool(extender.bind_verb)
         for number, resource in enumerate(extender.managed_resources):
             place = f"{path}.managedResources[{number}].name"
@@ -159,3 +163,11 @@ def _check_extenders(extenders: Iterable[Extender], problems: Problems) -> None:
         problems.invalid(
             "extenders", f"found {binders} extenders implementing bind", "only one extender can implement bind"
         )
+
+
+def _check_timeout(text: str, path: str, problems: Problems) -> None:
+    try:
+        if parse_duration(text) < 0:
+            problems.invalid(path, text, "must be 0 (that is, 5s) or positive")
+    except ValueError as error:
+        problems.invalid(path, text, str(error))

@@ -17,8 +17,8 @@ class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forb
     """The arguments of one plugin.
 
     Attributes:
-        api_version: Accepted in configuration, not read.
-        kind: Accepted in configuration, not read.
+        api_version: May be left out of a configuration.
+        kind: Likewise; else it is the plugin's name and `Args`.
     """
 
     plugin: ClassVar[str] = ""

@@ -33,8 +33,8 @@ from skysail.api.errors import ConfigError
 from skysail.api.raw import Raw
 from skysail.batch.config import default_configuration, load_configuration
 from skysail.batch.session import Configuration
-from skysail.scheduler.config.decode import load_yaml
 from skysail.scheduler.config.durations import parse_duration
+from skysail.scheduler.config.strict_yaml import load_yaml
 from skysail.testing.batch_replay.acts import Act, AddNode, Apply, FailNode, Part, RecoverNode, SetDevice
 from skysail.testing.batch_replay.kinds import DEFINITION, KnownKinds, kinds_defined
 from skysail.testing.batch_replay.reading import ACTS, Place, node_of, read_acts, unfolded
