@@ -164,9 +164,51 @@ def test_simulate_takes_kueues_queues():
     assert found.answer.outcome.code == "ExceedsMax"
 
 
-def test_simulate_refuses_what_makes_no_pods():
-    with pytest.raises(ConfigError):
+def test_simulate_refuses_what_makes_no_pods_we_know_of():
+    with pytest.raises(ConfigError, match="makes no pods we know of"):
+        simulate(snapshot(), [{"apiVersion": "example.com/v1", "kind": "Farm", "metadata": {"name": "x"}}])
+    with pytest.raises(ConfigError, match="nothing in these manifests makes pods"):
         simulate(snapshot(), [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}])
+
+
+def test_simulate_passes_over_what_stands_beside_jobs_in_a_manifest():
+    beside = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}},
+        {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "x"}},
+    ]
+    (found,) = simulate(snapshot(), [*beside, job("train", 3)])
+    assert (found.name, found.answer.fits) == ("Job/default/train", True)
+
+
+@pytest.mark.parametrize("holder", ["containers", "initContainers"])
+def test_what_is_only_limited_is_asked_for(holder):
+    manifest = job("train", 1)
+    spec = manifest["spec"]["template"]["spec"]
+    limited = {"name": "g", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "1"}}}
+    spec[holder] = [*spec.get(holder, ()), limited]
+    (found,) = simulate(snapshot(), [manifest])
+    assert found.answer.outcome.code == "NoNode"
+    with_gpu = [make_node("gpu", cpu="4", memory="8Gi", pods="110", capacity={"nvidia.com/gpu": "1"})]
+    assert simulate(snapshot(nodes=with_gpu), [manifest])[0].answer.placement == {"train-0": "gpu"}
+
+
+def test_objects_whose_pods_name_one_gang_are_one_job():
+    gang = {"apiVersion": "scheduling.skysail.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "bert"}}
+    member = {"labels": {"scheduling.skysail.io/pod-group": "bert"}}
+    manifests = [gang | {"spec": {"minMember": 4}}, job("master", 1, **member), job("worker", 3, **member)]
+    (found,) = simulate(snapshot(), manifests)
+    assert (found.name, found.answer.fits, len(found.answer.placement)) == ("PodGroup/default/bert", True, 4)
+    (alone,) = simulate(snapshot(), [*manifests[:1], job("worker", 3, **member)])
+    assert (alone.name, alone.answer.outcome.code) == ("Job/default/worker", "MembersMissing")
+
+
+def test_simulate_goes_by_the_priority_class_a_pod_names():
+    manifest = job("urgent", 8)
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    waiting = snapshot(groups=[group("g", minMember=8)], pods=pods("g", 8))
+    assert simulate(waiting, [manifest, urgent])[0].answer.fits
 
 
 def test_pods_of_another_scheduler_are_not_ours():

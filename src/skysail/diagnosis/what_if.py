@@ -10,11 +10,13 @@ import msgspec
 from skysail.api.core import Pod
 from skysail.api.errors import ConfigError
 from skysail.api.raw import Raw
+from skysail.api.scheduling import PriorityClass
 from skysail.batch.config import default_configuration
 from skysail.batch.controllers.grouping import minimum, wanted_spec
 from skysail.batch.controllers.owners import TopOwner
 from skysail.batch.copying import copy_world
 from skysail.batch.cycle import run_once
+from skysail.batch.foreign.pods import read_any_membership
 from skysail.batch.foreign.registry import GROUP_KINDS, QUEUE_KINDS, RawKind
 from skysail.batch.kinds import GROUP, JobQueue, PodGroup, Queue, Quota
 from skysail.batch.kinds import reading as own
@@ -58,7 +60,8 @@ class _Wanted:
 class _Reading:
     snapshot: Snapshot
     jobs: list[_Wanted] = field(default_factory=list)
-    loose: list[Pod] = field(default_factory=list)
+    loose: list[tuple[str, Pod]] = field(default_factory=list)
+    """Pods that are no job by themselves, each with the name of the object it comes from."""
 
 
 def simulate(
@@ -70,7 +73,9 @@ def simulate(
 ) -> list[JobSimulation]:
     """Say for every job of the manifests where it would run, whom it would evict, or why it would wait.
 
-    Queues, lines, gangs and Quotas of the manifests are there for all of its jobs; jobs are tried each by itself.
+    Queues, lines, gangs, Quotas and priority classes of the manifests are there for all of its jobs. Each job is tried
+    by itself; several objects whose pods name one gang are one job. Kubernetes' own kinds that make no pods (Namespace,
+    Service, ConfigMap, ...) are passed over.
 
     Args:
         snapshot: What is.
@@ -79,12 +84,14 @@ def simulate(
         find_largest: Whether to look for the largest gang that fits where one does not.
 
     Raises:
-        ConfigError: An object cannot be read, or is of a kind that makes no pods we know of.
+        ConfigError: An object cannot be read, is of a kind that makes no pods we know of, or nothing makes any.
     """
     reading = _Reading(snapshot)
-    for manifest in manifests:
+    for manifest in sorted(manifests, key=_kind_order):
         _read(reading, manifest)
     _gather_loose(reading)
+    if not reading.jobs:
+        raise ConfigError("nothing in these manifests makes pods")
     world = picture(reading.snapshot).world
     chosen = configuration or default_configuration()
     found = []
@@ -116,6 +123,11 @@ def _try(world: World, configuration: Configuration, job: _Wanted, *, find_large
     return simulate_pods(world, configuration, job.pods, job.group, find_largest=find_largest)
 
 
+def _kind_order(manifest: Raw) -> int:
+    """Priority classes first: pods are read with them."""
+    return manifest.get("kind") != "PriorityClass"
+
+
 def _read(reading: _Reading, manifest: Raw) -> None:
     kind, api_version = str(manifest.get("kind", "")), str(manifest.get("apiVersion", ""))
     group = api_version.rpartition("/")[0]
@@ -134,10 +146,18 @@ def _read(reading: _Reading, manifest: Raw) -> None:
         reading.snapshot = replace(snapshot, foreign_queues={**known, foreign.resource: more})
     elif kind == "Workload" and group == "scheduling.k8s.io":
         return  # only templates of gangs; the gangs themselves are objects of their own
+    elif kind == "PriorityClass":
+        known_classes = (*snapshot.priority_classes, msgspec.convert(manifest, PriorityClass))
+        reading.snapshot = replace(snapshot, priority_classes=known_classes)
     elif kind == "Pod":
-        reading.loose.append(_pod(manifest, str(len(reading.loose)), snapshot))
+        pod = _pod(manifest, str(len(reading.loose)), snapshot)
+        reading.loose.append((f"Pod/{pod.key}", pod))
+    elif (wanted := _workload(kind, api_version, manifest, snapshot)) is None:
+        return
+    elif any(read_any_membership(pod).group for pod in wanted.pods):
+        reading.loose += [(wanted.name, pod) for pod in wanted.pods]
     else:
-        reading.jobs.append(_workload(kind, api_version, manifest, snapshot))
+        reading.jobs.append(wanted)
 
 
 def _with_ours(snapshot: Snapshot, kind: str, manifest: Raw) -> Snapshot:
@@ -170,16 +190,17 @@ def _foreign_kind(kind: str, api_version: str) -> RawKind | None:
 
 def _gather_loose(reading: _Reading) -> None:
     """Pods of the manifests by the gang they name; each of the others is a job of its own."""
-    by_group: dict[str, list[Pod]] = {}
+    by_group: dict[str, list[tuple[str, Pod]]] = {}
     membership = picture(replace(reading.snapshot, pods=(), nodes=())).world.membership
-    for pod in reading.loose:
-        by_group.setdefault(membership(pod).group or f"pod:{pod.key}", []).append(pod)
-    for key, pods in by_group.items():
-        is_lone = key.startswith("pod:")
-        group = None if is_lone else next((each for each in reading.snapshot.groups if each.key == key), None)
+    for maker, pod in reading.loose:
+        by_group.setdefault(membership(pod).group or maker, []).append((maker, pod))
+    for key, members in by_group.items():
+        group = next((each for each in reading.snapshot.groups if each.key == key), None)
         spec = own.read_group(group, reading.snapshot.priority_of)[0] if group is not None else None
-        name = f"Pod/{key.removeprefix('pod:')}" if is_lone else f"PodGroup/{key}"
-        reading.jobs.append(_Wanted(name, pods, spec))
+        makers = {maker for maker, _ in members}
+        is_one = len(makers) == 1 and (key in makers or not members[0][0].startswith("Pod/"))
+        name = members[0][0] if is_one else f"PodGroup/{key}"
+        reading.jobs.append(_Wanted(name, [pod for _, pod in members], spec))
 
 
 def _pod(manifest: Raw, number: str, snapshot: Snapshot) -> Pod:
@@ -188,7 +209,11 @@ def _pod(manifest: Raw, number: str, snapshot: Snapshot) -> Pod:
     name = str(metadata.get("name") or f"{metadata.get('generateName', 'pod-')}{number}")
     moment = datetime.fromtimestamp(int(snapshot.now), UTC)
     metadata |= {"name": name, "uid": f"simulated-{metadata['namespace']}-{name}", "creationTimestamp": moment}
-    raw = {"metadata": metadata, "spec": _with_texts(manifest.get("spec") or {}), "status": {"phase": "Pending"}}
+    spec = _with_requests(_with_texts(manifest.get("spec") or {}))
+    priority = snapshot.priority_of(str(spec.get("priorityClassName") or ""))
+    if priority is not None:
+        spec = {"priority": priority} | spec
+    raw = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
     try:
         return msgspec.convert(raw, Pod)
     except msgspec.ValidationError as error:
@@ -210,11 +235,34 @@ def _with_texts(value: Any) -> Any:
     return [_with_texts(each) for each in value] if isinstance(value, list) else value
 
 
-def _workload(kind: str, api_version: str, manifest: Raw, snapshot: Snapshot) -> _Wanted:
-    """The pods an object's controller would make, and the gang they would be."""
+def _with_requests(spec: Raw) -> Raw:
+    """The same, as a server stores it: what a container is limited to and does not ask for it asks for.
+
+    Source: pkg/apis/core/v1/defaults.go SetDefaults_Pod, v1.36.
+    """
+
+    def filled(holder: Raw) -> Raw:
+        resources = holder.get("resources") or {}
+        requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        return {**holder, "resources": {**resources, "requests": requests}} if requests else holder
+
+    both = ("containers", "initContainers")
+    return {**filled(spec), **{name: [filled(each) for each in spec[name]] for name in both if spec.get(name)}}
+
+
+def _is_kubernetes_own(api_version: str) -> bool:
+    """Whether a kind is built in: of those all that make pods are known."""
+    group = api_version.rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
+
+
+def _workload(kind: str, api_version: str, manifest: Raw, snapshot: Snapshot) -> _Wanted | None:
+    """The pods an object's controller would make, and the gang they would be; None of a kind that makes none."""
     metadata = manifest.get("metadata") or {}
     namespace, name = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "simulated")
     templates = list(_templates(manifest.get("spec") or {}))
+    if not templates and _is_kubernetes_own(api_version):
+        return None
     if not templates:
         raise ConfigError(f"no pod template in a {kind} of {api_version}: it makes no pods we know of", path=name)
     owner = TopOwner(api_version, kind, name, f"{kind.lower()}-{name}")
