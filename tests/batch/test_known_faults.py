@@ -520,6 +520,22 @@ def test_a_minimum_that_is_lowered_wakes_the_gang_and_one_that_is_raised_evicts_
     assert (lab.count("job"), lab.code("job"), lab.evicted) == (3, None, [])
 
 
+@pytest.mark.parametrize("change", [{"minimum": 4}, {"preemptible": True}, {"priority": 1}])
+def test_who_found_no_victims_looks_again_when_a_running_job_may_give_some(change):
+    lab = Lab()
+    lab.slots(8)
+    before = {"minimum": 8, "priority": 9 if "priority" in change else 1, "preemptible": "priority" in change}
+    lab.gang("runs", 8, 8, group={key: before[key] for key in ("priority", "preemptible")})
+    lab.cycle()
+    lab.gang("urgent", 4, group={"priority": 5})
+    lab.cycle(2)
+    assert (lab.count("runs"), lab.code("urgent")) == (8, "NotEnough")
+    after = before | {"preemptible": True} | change
+    lab.group("runs", after["minimum"], priority=after["priority"], preemptible=after["preemptible"])
+    lab.cycle(3)
+    assert (lab.count("urgent"), lab.count("runs")) == (4, 4 if "minimum" in change else 0)
+
+
 def test_a_group_that_vanishes_while_it_waits_says_so_and_runs_when_it_is_back():
     lab = Lab()
     lab.gang("job", 2, gpus=1)

@@ -98,11 +98,12 @@ class Feeding:
     async def start(self) -> None:
         """Watch everything, and wait until the world was told of all there is: queues and groups before pods."""
         self._priorities = self._informers.informer(PRIORITIES)
+        self._listen(self._priorities, self._priority_handlers())
         names = Handlers(add=self._namespace, update=self._namespace_changed, delete=self._no_namespace)
         self._listen(self._informers.informer(NAMESPACES), names)
         for kinds in _QUEUE_TABLE:
             await self._following.follow(kinds, self._follow_queues, self._leave_queues)
-        await self._following.follow(WORKLOAD_PRIORITIES, self._follow_priorities, self._detach)
+        await self._following.follow(WORKLOAD_PRIORITIES, self._follow_priorities, self._leave_priorities)
         await self._wait_told()
         self._read_queues()
         for kinds in _GROUP_TABLE:
@@ -203,7 +204,11 @@ class Feeding:
         self._detach(kind)
 
     def _follow_priorities(self, kind: Kind[Any]) -> None:
-        self._attach(kind, Handlers())
+        self._attach(kind, self._priority_handlers())
+
+    def _leave_priorities(self, kind: Kind[Any]) -> None:
+        self._detach(kind)
+        self._read_groups()
 
     def _attach(self, kind: Kind[Any], handlers: Handlers[Any]) -> None:
         informer = self._attached[kind.resource] = self._informers.informer(kind)
@@ -279,6 +284,24 @@ class Feeding:
         value = (kueues.lister.get(Key("", name)) or {}).get("value") if kueues is not None else None
         return value if isinstance(value, int) else None
 
+    def _priority_handlers(self) -> Handlers[Any]:
+        """A class that comes, changes or goes is a matter of every group that names it."""
+
+        def changed(priority: Any) -> None:
+            self._read_groups(priority["metadata"]["name"] if isinstance(priority, dict) else priority.name)
+
+        return Handlers(add=changed, update=lambda old, new: changed(new), delete=changed)
+
+    def _read_groups(self, priority_class: str = "") -> None:
+        """Read groups anew that name this priority class, or any."""
+        for kind, group in list(self.groups.values()):
+            named = _priority_class_of(group)
+            if named and priority_class in ("", named):
+                if kind is POD_GROUPS:
+                    self._group(group)
+                else:
+                    self._foreign_group(kind, group)
+
     def _group(self, group: PodGroup) -> None:
         spec, problems = own.read_group(group, self._priority_of)
         for problem in problems:
@@ -303,22 +326,25 @@ class Feeding:
 
     def _foreign_group_handlers(self, kind: RawKind) -> Handlers[Raw]:
         def put(raw: Raw) -> None:
-            spec, problems = read_group(kind, raw, self._priority_of)
-            for problem in problems:
-                _log.info("group is not as it should be", extra={"object": problem.about, "problem": problem.message})
-            if spec is None:
-                return
-            known = self.groups.get(spec.key)
-            if known is not None and known[0] is POD_GROUPS:
-                return
-            self.groups[spec.key] = (kind, raw)
-            self._world.set_group(spec)
-            self._changed()
+            self._foreign_group(kind, raw)
 
         def drop(raw: Raw) -> None:
             self._forget_group(kind, f"{raw['metadata'].get('namespace', '')}/{raw['metadata']['name']}")
 
         return Handlers(add=put, update=lambda old, new: put(new), delete=drop)
+
+    def _foreign_group(self, kind: RawKind, raw: Raw) -> None:
+        spec, problems = read_group(kind, raw, self._priority_of)
+        for problem in problems:
+            _log.info("group is not as it should be", extra={"object": problem.about, "problem": problem.message})
+        if spec is None:
+            return
+        known = self.groups.get(spec.key)
+        if known is not None and known[0] is POD_GROUPS:
+            return
+        self.groups[spec.key] = (kind, raw)
+        self._world.set_group(spec)
+        self._changed()
 
     # -- slots, nodes, pods ----------------------------------------------------------------------------------------
 
@@ -396,6 +422,12 @@ def _submitted(handlers: Handlers[Any], submit: Callable[[Callable[[], None]], N
         return None if handler is None else lambda *objects: submit(lambda: handler(*objects))
 
     return Handlers(add=later(handlers.add), update=later(handlers.update), delete=later(handlers.delete))
+
+
+def _priority_class_of(group: PodGroup | Raw) -> str:
+    if isinstance(group, PodGroup):
+        return group.spec.priority_class_name
+    return str((group.get("spec") or {}).get("priorityClassName") or "")
 
 
 _VOLUME_KINDS: Final = frozenset(

@@ -100,6 +100,8 @@ class QueueBook(TaskBook):
             task.sub_group = self._sub_group_of(task, job)
         self._requeue_job(job)
         self._wake(job)
+        if job.is_running():
+            self.tell(Event.VICTIMS_CHANGED)
 
     def remove_group(self, key: str) -> None:
         """A group is gone; its pods wait for it, or run on."""

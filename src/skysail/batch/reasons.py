@@ -13,7 +13,13 @@ from skysail.batch.placing import Shortage
 from skysail.batch.rows import fitting, signature, times
 from skysail.batch.session import Session
 
-ROOM = (told(Event.POD_GONE), told(Event.NODE_ADDED), told(Event.NODE_CHANGED), told(Event.CLAIM_ENDED))
+ROOM = (
+    told(Event.POD_GONE),
+    told(Event.NODE_ADDED),
+    told(Event.NODE_CHANGED),
+    told(Event.CLAIM_ENDED),
+    told(Event.VICTIMS_CHANGED),
+)
 
 
 def shortage_outcome(session: Session, job: Job, shortage: Shortage | None) -> Outcome:
@@ -152,4 +158,5 @@ def _not_enough(
 
 def _queue_events(queue: Queue) -> tuple[str, ...]:
     names = [each.name for each in queue.path]
-    return tuple(told(event, name) for name in names for event in (Event.QUEUE_USE_FELL, Event.QUEUE_CHANGED))
+    said = [told(event, name) for name in names for event in (Event.QUEUE_USE_FELL, Event.QUEUE_CHANGED)]
+    return (*said, told(Event.VICTIMS_CHANGED))

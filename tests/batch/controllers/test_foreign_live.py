@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from skysail.api.kinds import JOBS, PODS
+from skysail.api.kinds import JOBS, PODS, PRIORITY_CLASSES
 from skysail.apiserver import server
 from skysail.apiserver.schema.table import load
 from skysail.batch.config import default_configuration
@@ -47,7 +47,7 @@ def job(name, parallelism, labels=None, **more):
     return {"metadata": {"name": name, "labels": labels or {}}, "spec": spec}
 
 
-def on_cluster(act, options=None):
+def on_cluster(act, options=None, processes=None):
     async def main(clock):
         async with Cluster(seed=1, options=options) as cluster:
             await install(cluster.client, (*batch_definitions(), *foreign_definitions()))
@@ -56,6 +56,8 @@ def on_cluster(act, options=None):
 
             async def run(client):
                 process = BatchProcess(client, default_configuration(), clock=cluster.clock, rng=cluster.rng)
+                if processes is not None:
+                    processes.append(process)
                 await process.run()
 
             await cluster.run("batch", run)
@@ -202,3 +204,27 @@ def test_kueues_priority_orders_by_its_own_class():
         assert group.spec.priority_class_name == "urgent"
 
     on_cluster(act)
+
+
+def test_a_priority_class_that_comes_later_counts_for_the_gangs_that_name_it():
+    """Own groups and others', by Kubernetes' classes and by Kueue's; a class that goes counts no longer."""
+
+    processes = []
+
+    async def act(cluster):
+        await cluster.advance(5)
+        client, world = cluster.client, processes[0].scheduler.world
+        spec = {"minMember": 1, "priorityClassName": "urgent"}
+        await client.create(POD_GROUPS, {"metadata": {"name": "own"}, "spec": spec}, "default")
+        await client.create(VOLCANO_GROUPS[0], {"metadata": {"name": "volcanos"}, "spec": spec}, "default")
+        await cluster.advance(5)
+        assert [world.jobs[f"default/{name}"].spec.priority for name in ("own", "volcanos")] == [None, None]
+        for kind in (PRIORITY_CLASSES, WORKLOAD_PRIORITIES[0]):
+            await client.create(kind, {"metadata": {"name": "urgent"}, "value": 1000})
+            await cluster.advance(5)
+            assert [world.jobs[f"default/{name}"].spec.priority for name in ("own", "volcanos")] == [1000, 1000]
+            await client.delete(kind, "urgent")
+            await cluster.advance(5)
+            assert [world.jobs[f"default/{name}"].spec.priority for name in ("own", "volcanos")] == [None, None]
+
+    on_cluster(act, processes=processes)

@@ -52,6 +52,7 @@ class Event(StrEnum):
     LINE_MOVED = "LineMoved"
     SLOT_CHANGED = "SlotChanged"
     CLAIM_ENDED = "ClaimEnded"
+    VICTIMS_CHANGED = "VictimsChanged"
     SHARES_MOVED = "SharesMoved"
     VOLUME_CHANGED = "VolumeChanged"
     TIME = "Time"
