@@ -148,3 +148,20 @@ def test_a_held_queue_keeps_what_runs_and_takes_nobody():
 def test_every_scenario_is_played_here():
     played = Path(__file__).read_text()
     assert [file.name for file in SCENARIOS.glob("[ks]*.yaml") if f'"{file.name[:3]}"' not in played] == []
+
+
+def test_the_running_engine_keeps_gangs_in_zones_and_says_where_there_is_none():
+    played = Played("t01")
+    assert played.codes(5) == {"pair": "NoTopology", "racked": "NoTopology", "wide": "NoTopology"}
+    assert played.numbers(5, "wide") == {"level": "zone", "best_fit": 2, "need": 3}
+    assert played.numbers(5, "racked") == {"level": "rack", "best_fit": 0, "need": 2}
+    assert [node for at, _, node in played.binds("racked") if at >= 20] == ["y0", "y0"]
+    assert {node[0] for _, _, node in played.binds("hard")} == {"x"}
+    assert len(played.binds("soft")) == 2
+
+
+def test_a_running_gang_whose_minimum_is_lowered_gives_what_is_above_it():
+    played = Played("t02")
+    assert played.codes(10)["own"] == "NotEnough"
+    assert len(played.evictions("borrower")) == 4
+    assert len(played.binds("own")) == 4

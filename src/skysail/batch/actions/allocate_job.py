@@ -60,7 +60,7 @@ class AllocationPass:
         self._session = session
         self._lines = Lines(session)
         self._jobs: dict[str, list[tuple[int, tuple[Any, ...], str, Job]]] = {}
-        self._zones = any(isinstance(action, AllocateZone) for action in session.configuration.actions)
+        self._zones = any(action.name == AllocateZone.name for action in session.configuration.actions)
 
     def run(self, jobs: Iterable[Job]) -> Steps:
         """Give each its turn."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from skysail.batch.expressions import RowMask
 from skysail.batch.model.job import HELD, Job, TaskState
-from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.model.outcome import Outcome, OutcomeCode
+from skysail.batch.reasons import ROOM
 from skysail.batch.rows import capacity, fitting, signature, times, zones
 from skysail.batch.session import Arguments, Session
 
@@ -106,12 +107,13 @@ def _places(session: Session, job: Job, known: dict[str, RowMask]) -> dict[str, 
 def no_topology(session: Session, job: Job) -> Outcome:
     """No zone holds the job."""
     level = (job.spec.zone.level if job.spec is not None else "") or session.configuration.zone_label
-    places = _places(session, job, zones(session, level if level != session.configuration.zone_label else ""))
+    known = zones(session, level if level != session.configuration.zone_label else "")
+    places = _places(session, job, known)
     best = max(places.values(), default=0)
     need = max(0, job.min_member - job.counts().total)
     return Outcome(
         OutcomeCode.NO_TOPOLOGY,
-        f"the best {level} holds {best} of {need} members",
+        f"the best {level} holds {best} of {need} members" if known else f"no node has the label {level}",
         {"level": level, "best_fit": best, "need": need},
-        next_events=(told(Event.POD_GONE), told(Event.NODE_ADDED), told(Event.NODE_CHANGED), told(Event.CLAIM_ENDED)),
+        next_events=ROOM,
     )
