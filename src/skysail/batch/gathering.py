@@ -13,14 +13,24 @@ from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.pausing import StepsTo
 from skysail.batch.rows import signature
 from skysail.batch.session import Session
+from skysail.batch.victim_pool import Pool
 from skysail.batch.victims import Unit
 
 NODES_AT_ONCE: Final = 64
 """How many nodes are looked at between two pauses."""
 
 
-def gathered(session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[list[Unit]]:
-    """All units, those that make places together first."""
+def gathered(session: Session, job: Job, pool: Pool) -> StepsTo[list[Unit]]:
+    """All units, those that make places together first; worked out once for jobs whose tasks are alike."""
+    kinds = tuple(signature(session, task) for task in _kinds(session, job))
+    known = pool.memo.get(("gathered", kinds))
+    if not isinstance(known, tuple) or known[0] != session.moves:
+        order = yield from _ordered(session, job, pool.units)
+        known = pool.memo["gathered", kinds] = (session.moves, order)
+    return known[1]  # type: ignore[no-any-return]
+
+
+def _ordered(session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[list[Unit]]:
     ranks = {id(unit): rank for rank, unit in enumerate(units)}
     by_node = _by_node(units)
     sets: list[tuple[int, int, str, list[Unit]]] = []
@@ -58,8 +68,10 @@ def _places(
 ) -> Iterator[tuple[tuple[int, int], list[Unit]]]:
     """Sets of a node's units, each of which makes one more place for the task, with what they cost.
 
-    A set costs as many pods as leave, then what its costliest unit ranks.
+    A set costs as many pods as leave, then what its costliest unit ranks; and no less than those of the node before it,
+    without which it makes no place.
     """
+    cost = (0, 0)
     amounts = session.nodes.table.amounts
     free = {name: int(amounts.free[amounts.line(name)][row]) for name in task.request}
     found: list[Unit] = []
@@ -71,6 +83,7 @@ def _places(
         found.append(unit)
         free = {name: amount + freed[name] for name, amount in free.items()}
         if all(free[name] >= need for name, need in task.request.items()):
-            yield (sum(len(each.tasks) for each in found), max(ranks[id(each)] for each in found)), found
+            cost = max(cost, (sum(len(each.tasks) for each in found), max(ranks[id(each)] for each in found)))
+            yield cost, found
             found = []
             free = {name: amount - task.request[name] for name, amount in free.items()}

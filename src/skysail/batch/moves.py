@@ -13,6 +13,8 @@ Units of Spot queues have no entitlement to defend. Units of the own queue are o
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -47,6 +49,7 @@ class Balance:
         session: Whose shares and ledger.
         job: The beneficiary.
         keys: Dimensions that matter.
+        within: Whether the job's queue may claim the minimum (`may_claim`).
         spares: Whether a queue is left its share to the last unit; else one unit may be part above and part below.
         chosen: Units taken so far.
         taken: What they free, by queue just below the common ancestor, and key.
@@ -55,6 +58,7 @@ class Balance:
     session: Session
     job: Job
     keys: Sequence[FlavorResource]
+    within: bool
     spares: bool = False
     chosen: list[Unit] = field(default_factory=list)
     taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
@@ -62,7 +66,7 @@ class Balance:
     _sides: dict[str, tuple[Queue, Queue]] = field(default_factory=dict)
     _least: dict[str, list[Mapping[FlavorResource, int]]] = field(default_factory=dict)
     """By side, what single units free; of equal ones one, for what holds for it holds for the others."""
-    _refused: set[tuple[str, frozenset[tuple[FlavorResource, int]]]] = field(default_factory=set)
+    _refused: set[tuple[str, object]] = field(default_factory=set)
     """Sides with what a unit would have freed: the more is taken, the less may be."""
 
     def take(self, unit: Unit) -> bool:
@@ -74,9 +78,10 @@ class Balance:
             return False
         side = self._victim_side(unit)
         freed = _charges(unit.tasks)
-        known, seen = self._least.get(side.name, []), (side.name, frozenset(freed.items()))
+        seen = side.name, id(freed) if len(unit.tasks) == 1 else frozenset(freed.items())
         if seen in self._refused:
             return False
+        known = self._least.get(side.name, [])
         total = dict(self.taken.get(side.name, {}))
         for key, amount in freed.items():
             total[key] = total.get(key, 0) + amount
@@ -92,12 +97,20 @@ class Balance:
 
     def _is_claimable(self, unit: Unit) -> bool:
         """Whether the beneficiary's side may claim so much; above where the paths meet nothing changes by the move."""
-        if borrows_by_threshold(self.session, self.job, unit):
-            return True
-        side = self._own_side(unit)
+        return borrows_by_threshold(self.session, self.job, unit) or self._may_take_from(unit.job.queue)
+
+    def _may_take_from(self, victims: str) -> bool:
+        if not self.within:
+            return False
+        side = self._sides_of(victims)[0]
         if side.name not in self._may_claim:
             self._may_claim[side.name] = may_claim(self.session, self.job, self.keys, side)
         return self._may_claim[side.name]
+
+    def terms(self, victims: Iterable[Queue]) -> tuple[object, ...]:
+        """Equal for beneficiaries of one queue and priority that may take the same of these queues together."""
+        from_whom = tuple(queue.name for queue in victims if self._may_take_from(queue.name))
+        return tuple(self.keys), self.spares, from_whom
 
     def _stays_legal(
         self, side: Queue, total: Mapping[FlavorResource, int], units: Sequence[Mapping[FlavorResource, int]]
@@ -121,18 +134,17 @@ class Balance:
         return True
 
     def _victim_side(self, unit: Unit) -> Queue:
-        return self._sides_of(unit)[1]
+        return self._sides_of(unit.job.queue)[1]
 
     def _own_side(self, unit: Unit) -> Queue:
-        return self._sides_of(unit)[0]
+        return self._sides_of(unit.job.queue)[0]
 
-    def _sides_of(self, unit: Unit) -> tuple[Queue, Queue]:
-        """The queues just below where the two paths meet: the beneficiary's, and the victim's."""
-        found = self._sides.get(unit.job.queue)
+    def _sides_of(self, victims: str) -> tuple[Queue, Queue]:
+        """The queues just below where the two paths meet: the beneficiary's, and the victims'."""
+        found = self._sides.get(victims)
         if found is None:
             tree = self.session.world.tree
-            found = tree.below_common_ancestor(self.session.queue_of(self.job), tree[unit.job.queue])
-            self._sides[unit.job.queue] = found
+            found = self._sides[victims] = tree.below_common_ancestor(self.session.queue_of(self.job), tree[victims])
         return found
 
 
@@ -201,9 +213,12 @@ def borrows_by_threshold(session: Session, job: Job, unit: Unit) -> bool:
     return threshold is not None and unit.job.priority < job.priority and unit.job.priority <= threshold
 
 
+_NOTHING: Final[Mapping[FlavorResource, int]] = MappingProxyType({})
+
+
 def _charges(tasks: Sequence[Task]) -> Mapping[FlavorResource, int]:
     if len(tasks) == 1:
-        return tasks[0].charged or {}
+        return tasks[0].charged or _NOTHING
     found: dict[FlavorResource, int] = {}
     for task in tasks:
         for key, amount in (task.charged or {}).items():

@@ -139,6 +139,11 @@ def note_taken(session: Session, before: int, jobs: Iterable[Job]) -> None:
             pool.changed |= taken_from
 
 
+def forget_pools(session: Session) -> None:
+    """Others may have changed the world since: units are to be looked for anew."""
+    session.memo.pop(_POOLS, None)
+
+
 def _pools(session: Session) -> dict[object, Pool]:
     known = session.memo.setdefault(_POOLS, {})
     assert isinstance(known, dict)

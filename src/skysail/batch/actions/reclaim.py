@@ -44,7 +44,7 @@ from skysail.batch.prospects import Relief, is_hopeless
 from skysail.batch.rows import signature
 from skysail.batch.session import Arguments, Session
 from skysail.batch.statement import Statement
-from skysail.batch.victim_pool import Pool, note_taken, pool_for
+from skysail.batch.victim_pool import Pool, forget_pools, note_taken, pool_for
 from skysail.batch.victims import Tier, Unit, preemption_rank
 
 _EVICTED_AT_ONCE = 32
@@ -93,6 +93,7 @@ class Reclaim:
 
     def execute(self, session: Session) -> Steps:
         """Look for room for every starving job."""
+        forget_pools(session)
         starving: list[tuple[tuple[Any, ...], Job]] = []
         for number, job in enumerate(list(session.jobs.values()), 1):
             if self._is_starving(session, job):
@@ -145,14 +146,9 @@ class Reclaim:
         within = may_claim(session, job, keys)
         spare_first = (True, False) if any(unit.tier is Tier.OVER for unit in units) else (False,)
         for spares, by_node in product(spare_first, (False, True)):
-            balance = Balance(session, job, keys, spares=spares)
-            order = (yield from gathered(session, job, units)) if by_node else units
-            for number, unit in enumerate(order, 1):
-                if number % _UNITS_AT_ONCE == 0:
-                    yield from session.pause_within()
-                if unit.tier is not Tier.OVER or within or borrows_by_threshold(session, job, unit):
-                    balance.take(unit)
-            legal = balance.chosen
+            order = (yield from gathered(session, job, pool)) if by_node else units
+            balance = Balance(session, job, keys, within, spares=spares)
+            legal = yield from _legal_together(session, pool, order, balance)
             found = (yield from self._shortest(session, job, legal)) if legal else 0
             if found:
                 move = Move((yield from self._put_back(session, job, legal[:found])), keys)
@@ -300,6 +296,20 @@ class Reclaim:
 
 def _bundle(session: Session, job: Job) -> list[Job]:
     return [each for each in session.world.bundle_of(job) if not session.is_enough(each)] or [job]
+
+
+def _legal_together(session: Session, pool: Pool, order: Sequence[Unit], balance: Balance) -> StepsTo[list[Unit]]:
+    """Units of the pool, taken in this order as long as they stay legal; found once for jobs that may claim alike."""
+    key = "legal", id(order), balance.terms(source.queue for source in pool.sources(session))
+    known = pool.memo.get(key)
+    if isinstance(known, tuple) and known[0] == session.moves:
+        return known[2]  # type: ignore[no-any-return]
+    for number, unit in enumerate(order, 1):
+        if number % _UNITS_AT_ONCE == 0:
+            yield from session.pause_within()
+        balance.take(unit)
+    pool.memo[key] = (session.moves, order, balance.chosen)
+    return balance.chosen
 
 
 def _evict(statement: Statement, units: Sequence[Unit]) -> None:
