@@ -8,8 +8,11 @@ from typer.testing import CliRunner
 
 from skysail.api.errors import ConfigError
 from skysail.cli.main import app
-from skysail.cli.scheduler import _run_until_stopped, parse_feature_gates
+from skysail.cli.scheduler import _run_until_stopped, lease_name, parse_feature_gates
+from skysail.scheduler.config.resolve import load_configuration
 from skysail.scheduler.consistency import Differences
+from skysail.scheduler.framework.feature_gates import feature_gates
+from skysail.scheduler.profiles import extension_points, plugin_factories
 
 
 def run(*args: str):
@@ -48,6 +51,34 @@ def test_a_wrong_field_is_named_with_file_and_path(tmp_path):
     with pytest.raises(ConfigError) as caught:
         raise run("--config", str(config)).exception
     assert str(caught.value).startswith(f"{config}: profiles[0].plugin: unknown field")
+
+
+def test_a_plugin_of_the_working_directory_is_found(tmp_path, monkeypatch):
+    (tmp_path / "of_here_only.py").write_text("class Mine:\n    name = 'Mine'\n    def filter(self): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path.parent))  # what the command adds is taken off again afterwards
+    assert run("--plugin", "of_here_only:Mine", "--write-config-to", "full.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "configured", "lease"),
+    [
+        (["default-scheduler"], "", "kube-scheduler"),
+        (["sky-packing", "default-scheduler"], "", "kube-scheduler"),
+        (["sky-packing", "sky-spreading"], "", "sky-packing"),
+        (["sky-packing"], "mine", "mine"),
+    ],
+)
+def test_a_second_scheduler_does_not_take_the_first_ones_lease(names, configured, lease):
+    text = yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": name} for name in names],
+            **({"leaderElection": {"resourceName": configured}} if configured else {}),
+        }
+    )
+    assert lease_name(load_configuration(text, feature_gates(), extension_points(plugin_factories()))) == lease
 
 
 class Quiet:

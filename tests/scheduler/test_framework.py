@@ -211,6 +211,16 @@ def test_a_plugin_without_the_method_of_its_point_is_refused() -> None:
         Framework("test", {"filter": [Scores("S", lambda name: 0)]})
 
 
+def test_a_table_form_that_is_not_complete_is_told_what_it_lacks() -> None:
+    class Rows:
+        name = "Rows"
+
+        def filter_rows(self) -> None: ...
+
+    with pytest.raises(TypeError, match="does not extend filter: it has filter_rows, but no explain and no reads"):
+        Framework("test", {"filter": [Rows()]})
+
+
 def test_no_nodes_is_an_error_of_its_own() -> None:
     assert decide({}, cluster(0)).status.message == "no nodes available to schedule pods"
 

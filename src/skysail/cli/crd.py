@@ -1,8 +1,6 @@
 """`skysail crd gen`: the CustomResourceDefinition of a Struct, to be applied."""
 
 import importlib
-import os
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -61,12 +59,12 @@ def load_struct(text: str) -> "type[ApiObject]":
     """
     from skysail.api.errors import ConfigError
     from skysail.api.meta import ApiObject
+    from skysail.cli.working_directory import search_working_directory
 
     module_name, colon, name = text.partition(":")
     if not colon or not module_name or not name:
         raise ConfigError(f"{text!r}: module:Class is wanted")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    search_working_directory()
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:

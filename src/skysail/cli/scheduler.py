@@ -39,11 +39,13 @@ def scheduler(
 ) -> None:
     """Schedule pods as kube-scheduler does, with its configuration files and better explanations."""
     from skysail.cli.running import run
+    from skysail.cli.working_directory import search_working_directory
     from skysail.scheduler.config.writing import to_yaml
     from skysail.scheduler.profiles import plugin_factories
     from skysail.scheduler.serving import ServingOptions
 
     _set_up_logs(v)
+    search_working_directory()
     factories = plugin_factories(plugin)
     configuration = _configuration(config, feature_gates, factories)
     if write_config_to is not None:
@@ -106,7 +108,8 @@ def _read(file: Path, option: str) -> str:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=str(file), path=option) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"cannot be read: {reason}", file=str(file), path=option) from error
 
 
 def _write(file: Path, text: str) -> None:
@@ -115,7 +118,7 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
-        raise ConfigError(f"cannot be written: {error}", file=str(file), path="--write-config-to") from error
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(file), path="--write-config-to") from error
 
 
 def _set_up_logs(verbosity: int) -> None:
@@ -145,7 +148,12 @@ async def _run(
     clock, rng = WallClock(), Random()
     transport = _limited(HttpTransport(locate(kubeconfig), clock=clock), configuration, clock)
     client = ApiClient(transport, user_agent="skysail-scheduler", clock=clock, rng=rng)
-    elector = _elector(client, configuration, clock, rng) if elects and not dry_run else None
+    elector = None
+    if elects and not dry_run:
+        elector = _elector(client, configuration, clock, rng)
+        source = configuration.source.leader_election
+        lease = f"{source.resource_namespace}/{lease_name(configuration)}"
+        sys.stderr.write(f"skysail: schedules while it holds the lease {lease}\n")
     options = SchedulerOptions(dry_run=dry_run)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
@@ -190,6 +198,18 @@ def _report_differences(scheduler: "Scheduler") -> None:
     sys.stderr.write(f"skysail: cache and informers {'disagree: ' + found if found else 'agree'}\n")
 
 
+def lease_name(configuration: "ResolvedConfiguration") -> str:
+    """The lease to elect by: as configured, but never that of the cluster's own scheduler beside it.
+
+    Differs: upstream's default, `kube-scheduler`, is taken only with a profile `default-scheduler`. Without one the
+    lease is called as the first profile: a second scheduler would wait for ever, or, the lease once taken, keep the
+    first one from scheduling.
+    """
+    names = [profile.scheduler_name for profile in configuration.profiles]
+    configured = configuration.source.leader_election.resource_name
+    return names[0] if configured == "kube-scheduler" and "default-scheduler" not in names else configured
+
+
 def _elector(
     client: "ApiClient", configuration: "ResolvedConfiguration", clock: "Clock", rng: "Random"
 ) -> "LeaderElector":
@@ -202,7 +222,7 @@ def _elector(
 
     source = configuration.source.leader_election
     election = LeaderElection(
-        name=source.resource_name,
+        name=lease_name(configuration),
         namespace=source.resource_namespace,
         lease_seconds=parse_duration(source.lease_duration),
         renew_deadline_seconds=parse_duration(source.renew_deadline),

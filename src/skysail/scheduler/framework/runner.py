@@ -263,12 +263,17 @@ def pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Status:
 
 
 _EVALUATED = ("pre_filter", "filter", "pre_score", "score")
+_TABLE_FORM = {"filter": ("filter_rows", "explain", "reads"), "score": ("score_rows", "reads")}
+"""What a plugin must have, all of it, to answer for many nodes at once."""
 
 
 def _as(plugin: Plugin, protocol: type[T], point: str) -> T:
-    if not isinstance(plugin, protocol):
-        raise TypeError(f"plugin {plugin.name!r} does not extend {point}")
-    return plugin
+    if isinstance(plugin, protocol):
+        return plugin
+    needs = _TABLE_FORM.get(point, ())
+    lacks = [name for name in needs if not hasattr(plugin, name)]
+    hint = f": it has {needs[0]}, but no {' and no '.join(lacks)}" if needs and needs[0] not in lacks else ""
+    raise TypeError(f"plugin {plugin.name!r} does not extend {point}{hint}")
 
 
 def _expect(status: Status, plugin: str, doing: str) -> None:
