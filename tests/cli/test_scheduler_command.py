@@ -78,7 +78,7 @@ def test_a_second_scheduler_does_not_take_the_first_ones_lease(names, configured
             **({"leaderElection": {"resourceName": configured}} if configured else {}),
         }
     )
-    assert lease_name(load_configuration(text, feature_gates(), extension_points(plugin_factories()))) == lease
+    assert lease_name(load_configuration(text, feature_gates({}), extension_points(plugin_factories()))) == lease
 
 
 class Quiet:
