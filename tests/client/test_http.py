@@ -170,6 +170,9 @@ async def test_a_renewed_certificate_is_shown_on_new_connections(method, authori
     [
         (ServerConfig("ftp://x"), "not the URL of a server"),
         (ServerConfig("https://"), "not the URL of a server"),
+        (ServerConfig("https://[::1"), "not the URL of a server"),
+        (ServerConfig("https://x:99999"), "not the URL of a server"),
+        (ServerConfig("https://x:port"), "not the URL of a server"),
         (ServerConfig("https://x", ca_data=b"rubbish", source="f"), "^f: certificate-authority: no PEM certificates"),
     ],
 )

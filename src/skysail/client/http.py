@@ -15,7 +15,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from enum import Enum
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
@@ -84,16 +84,14 @@ class HttpTransport:
     def __init__(self, config: ServerConfig, *, clock: Clock) -> None:
         self._config, self._clock = config, clock
         self._base = config.server.rstrip("/")
-        split = urlsplit(self._base)
-        if split.scheme not in ("http", "https") or not split.hostname:
-            raise ConfigError(f"not the URL of a server: {config.server!r}", file=config.source, path="server")
+        split = _split(config)
         encoding = "identity" if split.hostname in _LOOPBACK else "gzip"
         self._headers = [*config.headers, ("accept-encoding", encoding)]
         self._prepared: dict[int, tuple[Mapping[str, str], Credential, CIMultiDict[str]]] = {}
         base = URL(self._base, encoded=True)
         self._scheme, self._authority, self._root = base.scheme, base.raw_authority, base.raw_path.rstrip("/")
         self._encrypted = split.scheme == "https"
-        self._host, self._port = split.hostname, split.port or (443 if self._encrypted else 80)
+        self._host, self._port = split.hostname or "", split.port or (443 if self._encrypted else 80)
         self._certificate: ClientCertificate | None = None
         self._authorities = _authorities(config)
         self._trusted, self._distrust = config.ca_data, False
@@ -350,3 +348,16 @@ def _authorities(config: ServerConfig) -> Rotated[bytes] | None:
     if file is None:
         return None
     return Rotated(lambda: authorities_in(file, config.source), config.ca_data)
+
+
+def _split(config: ServerConfig) -> SplitResult:
+    """The parts of the server's URL: scheme and host are there, the port is a number."""
+    wrong = ConfigError(f"not the URL of a server: {config.server!r}", file=config.source, path="server")
+    try:
+        split = urlsplit(config.server)
+        _ = split.port
+    except ValueError as error:
+        raise wrong from error
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise wrong
+    return split
