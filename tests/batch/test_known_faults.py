@@ -536,6 +536,21 @@ def test_who_found_no_victims_looks_again_when_a_running_job_may_give_some(chang
     assert (lab.count("urgent"), lab.count("runs")) == (4, 4 if "minimum" in change else 0)
 
 
+@pytest.mark.parametrize("queue", ["default", "spot", "above"])
+def test_who_took_room_in_the_cycle_in_which_another_looked_for_victims_is_a_victim_once_bound(queue):
+    lab = Lab()
+    lab.slots(4)
+    lab.queue("own", figures=figures(4000, resource="pods"))
+    lab.queue("spot", type="Spot")
+    lab.queue("above", figures=figures(0, resource="pods"))
+    lab.gang("runs", 2, queue=queue)
+    lab.cycle()
+    lab.gang("urgent", 4, queue=queue if queue == "default" else "own", group={"priority": 9})
+    lab.pod("passes", queue=queue)
+    lab.cycle(3)
+    assert lab.count("urgent") == 4
+
+
 def test_a_group_that_vanishes_while_it_waits_says_so_and_runs_when_it_is_back():
     lab = Lab()
     lab.gang("job", 2, gpus=1)

@@ -35,6 +35,8 @@ class TaskBook(SlotBook):
         if state is TaskState.BOUND and before is not TaskState.BOUND:
             task.started = self.now
             task.job.bind_failures, task.job.retry_at = 0, 0.0
+            if before is TaskState.BINDING:
+                self.tell(Event.BINDING_ENDED)
         if state in ENDED or state is TaskState.GATED:
             self._leave_slot(task)
         if was_at and before in COLUMNS and state not in COLUMNS:

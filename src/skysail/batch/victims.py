@@ -121,6 +121,40 @@ def preemption_rank(queue: Queue, job: Job) -> tuple[object, ...]:
     return job.priority, job.created if newer_equal else None
 
 
+def may_soon_take(session: Session, job: Job) -> bool:
+    """Whether somebody is on the way to a node whom the job may take once there: lower, spot, or above its share."""
+    if not session.world.cache.has_assumed():
+        return False
+    queue = session.queue_of(job)
+    for name, lowest in _on_the_way(session).items():
+        other = session.world.tree.get(name)
+        if other is queue:
+            newer_equal = queue.spec.preemption.within_queue == "LowerOrNewerEqualPriority"
+            if queue.spec.preemption.within_queue != "Never" and lowest < job.priority + newer_equal:
+                return True
+        elif other is not None and (other.is_spot or (other.spec.reclaimable and _is_above(session, other))):
+            return True
+    return False
+
+
+def _on_the_way(session: Session) -> dict[str, int]:
+    """The lowest priority of the jobs with tasks that are being bound, by queue; found once a session."""
+    known = session.memo.get("on the way")
+    if isinstance(known, dict):
+        return known
+    found: dict[str, int] = {}
+    for job in running_jobs(session):
+        if any(task.state is TaskState.BINDING for task in job.tasks.values()):
+            found[job.queue] = min(found.get(job.queue, job.priority), job.priority)
+    session.memo["on the way"] = found
+    return found
+
+
+def _is_above(session: Session, queue: Queue) -> bool:
+    used = session.world.ledger.used
+    return any(used(queue.name, key) > share for key, share in session.entitlements.shares[queue.name].items())
+
+
 def running_jobs(session: Session) -> list[Job]:
     """Jobs with running tasks, found once a session."""
     known = session.memo.get("running jobs")

@@ -165,3 +165,9 @@ def test_a_running_gang_whose_minimum_is_lowered_gives_what_is_above_it():
     assert played.codes(10)["own"] == "NotEnough"
     assert len(played.evictions("borrower")) == 4
     assert len(played.binds("own")) == 4
+
+
+def test_a_stream_of_lower_jobs_does_not_keep_a_gang_of_high_priority_from_starting():
+    played = Played("t03")
+    assert {at for at, _, _ in played.binds("high")} <= {at for at, _, _ in played.binds() if at < 5}
+    assert len(played.binds("high")) == 4

@@ -45,7 +45,7 @@ from skysail.batch.rows import signature
 from skysail.batch.session import Arguments, Session
 from skysail.batch.statement import Statement
 from skysail.batch.victim_pool import Pool, forget_pools, note_taken, pool_for
-from skysail.batch.victims import Tier, Unit, preemption_rank
+from skysail.batch.victims import Tier, Unit, may_soon_take, preemption_rank
 
 _EVICTED_AT_ONCE = 32
 """How many units are evicted in simulation between two pauses."""
@@ -281,6 +281,8 @@ class Reclaim:
         asked = {resource for task in job.tasks.values() for resource in task.request}
         scaled = [name for name in scaled if name.partition("/")[2] in asked]
         events = before.next_events
+        if may_soon_take(session, job):
+            events = (*events, told(Event.BINDING_ENDED))
         if len(session.world.tree) > 1:
             events = (*events, told(Event.SHARES_MOVED, queue.name))
         detail = {**before.detail, "candidates": candidates}

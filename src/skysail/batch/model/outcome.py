@@ -53,6 +53,7 @@ class Event(StrEnum):
     SLOT_CHANGED = "SlotChanged"
     CLAIM_ENDED = "ClaimEnded"
     VICTIMS_CHANGED = "VictimsChanged"
+    BINDING_ENDED = "BindingEnded"
     SHARES_MOVED = "SharesMoved"
     VOLUME_CHANGED = "VolumeChanged"
     TIME = "Time"

@@ -113,6 +113,10 @@ class ClusterCache:
         """Every accounted pod, assumed ones included."""
         return iter(self._pods.values())
 
+    def has_assumed(self) -> bool:
+        """Whether any pod is assumed and not yet confirmed."""
+        return bool(self._assumed)
+
     def is_assumed(self, uid: str) -> bool:
         """Whether a pod is assumed and not yet confirmed."""
         return uid in self._assumed
