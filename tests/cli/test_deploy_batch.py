@@ -27,9 +27,12 @@ PATHS = {
 }
 
 
-def documents():
-    resources = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
-    return [each for name in resources for each in yaml.safe_load_all((FOLDER / name).read_text()) if each]
+def documents(folder=FOLDER):
+    found = []
+    for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+        path = folder / name
+        found += documents(path) if path.is_dir() else filter(None, yaml.safe_load_all(path.read_text()))
+    return found
 
 
 def of_kind(kind):
