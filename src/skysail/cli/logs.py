@@ -5,7 +5,7 @@ import sys
 
 from skysail.api.errors import ApiError
 
-_OWN = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"])
+_OWN = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"])  # the last: uvicorn's
 
 
 class FieldFormatter(logging.Formatter):
