@@ -1,4 +1,4 @@
-"""The quick tests before the search for victims: they never say no where the search finds a move, and spare the search."""
+"""The quick tests before the search for victims: they say no only where the search would, and spare it."""
 
 import random
 from collections import Counter
@@ -87,10 +87,9 @@ def played(seed):
         for job in lab.world.jobs.values()
         if job.outcome is not None
     }
-    claims = [
-        (each.job, dict(each.placement), each.reason) for session in lab.sessions for each in session.effects.claims
-    ]
-    return lab.bound, lab.evicted, claims, outcomes
+    claims = [each for session in lab.sessions for each in session.effects.claims]
+    promised = [(claim.job, dict(claim.placement), dict(claim.victims), claim.reason) for claim in claims]
+    return lab.bound, lab.evicted, promised, outcomes
 
 
 @pytest.mark.parametrize("seed", [seed * 100 + more for seed in SEEDS for more in range(10)])
@@ -137,7 +136,7 @@ def test_starving_jobs_of_many_shapes_cost_no_simulation_while_nobody_borrows(wo
         lab.gang(f"wants{number}", 1 + number // 3, queue=("owner", "borrower")[number % 2], gpus=1 + number % 3)
     lab.cycle()
     assert {lab.code(f"wants{number}") for number in range(60)} == {"NotEnough", "NoNode"}
-    assert work == {"asked": 160, "evictions": 0}
+    assert work == {"asked": 160}
 
 
 def test_when_a_pod_ends_those_who_starve_are_told_apart_again_without_a_simulation(work):
@@ -148,7 +147,7 @@ def test_when_a_pod_ends_those_who_starve_are_told_apart_again_without_a_simulat
     work.clear()
     lab.delete("runs7")
     assert len(lab.cycle().tried) >= 50
-    assert work == {"asked": 159, "evictions": 0}
+    assert work == {"asked": 159}
 
 
 def test_one_who_is_taken_does_not_make_all_others_asked_about_again(work):
@@ -161,13 +160,13 @@ def test_one_who_is_taken_does_not_make_all_others_asked_about_again(work):
 
 
 def test_places_that_need_room_made_before_them_do_not_go_first():
+    # a third pod of a node makes a second place only when two left for the first; one of each node would help nobody
     lab = Lab()
-    lab.nodes(6, gpus=4)
+    lab.nodes(6, gpus=8)
     lab.queue("owner", figures=figures(deserved=12))
-    lab.queue("borrower", figures=figures(deserved=12))
+    lab.queue("borrower", figures=figures(deserved=36))
     for number in range(24):
-        lab.run(lab.pod(f"runs{number}", requests={"nvidia.com/gpu": "1"}, queue="borrower"), f"n{number % 6:03}")
-    lab.gang("pairs", 4, queue="owner", gpus=2)
-    lab.gang("threes", 1, queue="owner", gpus=3)
-    lab.cycle(6)
-    assert (lab.count("pairs"), lab.count("threes")) == (4, 1)
+        lab.run(lab.pod(f"runs{number}", gpus=2, queue="borrower"), f"n{number % 6:03}")
+    lab.gang("wide", 3, queue="owner", gpus=3)
+    lab.cycle(4)
+    assert (lab.count("wide"), len(lab.evicted)) == (3, 5)
