@@ -5,7 +5,8 @@ import sys
 
 from skysail.api.errors import ApiError
 
-_OWN = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"])  # the last: uvicorn's
+_OWN = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"])
+"""What a record holds beside fields: logging's own, and uvicorn's message with colours."""
 
 
 class FieldFormatter(logging.Formatter):
