@@ -5,6 +5,7 @@ import random
 import pytest
 
 from skysail.api.core import Pod
+from skysail.api.errors import InternalError, Unreachable
 from skysail.api.kinds import Kind
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.claim_writing import CLAIM, read_pod_claim
@@ -185,3 +186,73 @@ async def test_a_standby_decides_nothing(cluster, batch):
     standby = "two" if replicas.leaders[-1] == "one" else "one"
     assert replicas.engines[standby].engine.statistics.cycles == 0
     assert {name for name, _, _ in replicas.binds} == {replicas.leaders[-1]}
+
+
+async def room_used(cluster):
+    used = {}
+    for pod in await cluster.list(Pod):
+        amount = int(pod.spec.containers[0].resources.requests[GPU])
+        used[pod.spec.node_name] = used.get(pod.spec.node_name, 0) + amount
+    return used
+
+
+@pytest.mark.parametrize("server_fails", [False, True])
+@pytest.mark.parametrize("lost", [1, 3, 8])
+async def test_room_of_a_binding_without_an_answer_is_nobody_elses(cluster, batch, lost, server_fails):
+    """The server did it, but nobody heard of it: neither by an answer nor, for now, by the watch."""
+    await set_up(batch, nodes=1)
+    await cluster.advance(5)
+    faults = cluster.components[batch.name].faults
+    rule = faults.lose_answers(verb="create", resource="pods", times=lost)
+    late = faults.lose_events(resource="pods", times=0)
+    bind = batch.engine.carrying._client.bind
+
+    async def failed(namespace, name, uid, node):
+        late.times = -1
+        try:
+            await bind(namespace, name, uid, node)
+        except Unreachable as error:
+            if server_fails:
+                raise InternalError("the connection to etcd was lost") from error
+            raise
+
+    batch.engine.carrying._client.bind = failed
+    await gang(cluster, "first", 8)
+    await cluster.advance(2)
+    late.times = 0
+    await gang(cluster, "second", 8)
+    await cluster.advance(20)
+    assert rule.times == 0
+    assert (await room_used(cluster))["node-0"] == 8
+    bound = {pod.name.partition("-")[0] for pod in await cluster.list(Pod) if pod.spec.node_name}
+    assert bound == {"first"}
+
+
+async def test_a_server_that_is_away_while_it_binds_sells_no_room_twice(cluster, batch):
+    await set_up(batch, nodes=1)
+    await cluster.advance(5)
+    faults = cluster.components[batch.name].faults
+    faults.lose_requests(verb="create", resource="pods", times=40)
+    await gang(cluster, "first", 8)
+    await cluster.advance(150)
+    await batch.settle()
+    assert len(await running(cluster, "first")) == 8
+    assert batch.engine.world.cache.statistics().assumed_pods == 0
+
+
+async def test_a_victim_whose_evictions_answer_was_lost_has_left_for_whom_it_was(cluster, batch):
+    await set_up(batch, queues=[(name, {"deserved": {GPU: "8"}}) for name in ("a", "b")])
+    await gang(cluster, "borrower", 16, 8, queue="b")
+    await batch.settle()
+    evict, lost = batch.engine.carrying._client.evict, []
+
+    async def unanswered(namespace, name, **more):
+        await evict(namespace, name, **more)
+        lost.append(name)
+        raise Unreachable("the answer was lost")
+
+    batch.engine.carrying._client.evict = unanswered
+    await gang(cluster, "owner", 8, queue="a")
+    await batch.settle()
+    assert len(lost) == 8
+    await check_end(cluster, batch.engine.world, 8)

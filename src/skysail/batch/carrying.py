@@ -2,9 +2,10 @@
 
 In the background and bounded; a batch has a deadline. What fails goes back to the world, which wakes the job:
 - a pod is bound only while its node, by what is accounted to it then, holds it;
+- a binding without an answer keeps its room until it is known whether it was written (`skysail.scheduler.binder`);
 - when what is bound or still to be bound falls below the job's minimum, the rest of the batch is let go;
 - a job stays away from the node that refused it, unless the server or the network was at fault;
-- an eviction that a disruption budget or the server refuses ends its claim.
+- an eviction that a disruption budget or the server refuses ends its claim; one without an answer is looked up.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from skysail.api.errors import (
     TooManyRequests,
     Unreachable,
 )
+from skysail.api.kinds import PODS
 from skysail.batch.claim_writing import ClaimWriting
 from skysail.batch.effects import BindBatch, Effects, Eviction
 from skysail.batch.engine import Cycle
@@ -31,6 +33,7 @@ from skysail.batch.model.quorum import is_met
 from skysail.batch.world import World
 from skysail.batch.writing import StatusWriting
 from skysail.client.api_client import ApiClient
+from skysail.scheduler.binder import BoundedBinder
 
 _log = logging.getLogger(__name__)
 _NOBODYS_FAULT = (
@@ -49,7 +52,7 @@ class Carrying:
         claims: Writes and erases claims.
         now: Seconds since 1970.
         parallel: How many requests at a time.
-        batch_seconds: How long one job's bindings may take.
+        batch_seconds: How long one job's bindings may wait for their turn and their volumes.
         changed: Called when something came back.
         submit: Makes a change of the world, at once or when a running cycle allows it.
     """
@@ -70,6 +73,7 @@ class Carrying:
         self._client, self._world, self._writing, self._claims = client, world, writing, claims
         self._now, self._changed, self._submit = now, changed, submit
         self._turn = asyncio.Semaphore(parallel)
+        self._binder = BoundedBinder(client, parallel, _node_missing)
         self._batch_seconds = batch_seconds
         self.under_way = 0
 
@@ -106,22 +110,27 @@ class Carrying:
     # -- binding ---------------------------------------------------------------------------------------------------
 
     async def _bind_batch(self, batch: BindBatch) -> None:
-        try:
-            async with asyncio.timeout(self._batch_seconds), asyncio.TaskGroup() as group:
-                for task in batch.tasks:
-                    await self._turn.acquire()
-                    if not self._is_wanted(batch.job, task):
-                        self._turn.release()
-                        self._lost(task, "its gang fell below its minimum", blames_node=False)
-                        continue
-                    group.create_task(self._bind(task))
-        except TimeoutError:
-            _log.warning("bindings took too long", extra={"job": batch.job.key})
+        deadline = asyncio.get_running_loop().time() + self._batch_seconds
+        async with asyncio.TaskGroup() as group:
             for task in batch.tasks:
-                if self._world.cache.is_assumed(task.uid):
+                if not await self._has_turn(deadline):
                     self._lost(task, "timed out", blames_node=False)
+                elif not self._is_wanted(batch.job, task):
+                    self._turn.release()
+                    self._lost(task, "its gang fell below its minimum", blames_node=False)
+                else:
+                    group.create_task(self._bind(task, deadline))
         if batch.kept is not None:
             await self._claims.erase(batch.kept)
+
+    async def _has_turn(self, deadline: float) -> bool:
+        """Wait for a turn, which whoever got it must release; whether it came in time."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._turn.acquire()
+        except TimeoutError:
+            return False
+        return True
 
     def _lost(self, task: Task, why: str, *, blames_node: bool = True) -> None:
         self._submit(lambda: self._world.bind_failed(task, why, blames_node=blames_node))
@@ -132,17 +141,20 @@ class Carrying:
             return False
         return job.spec is None or job.spec.match_policy == "once-satisfied" or is_met(job.spec, job.counts())
 
-    async def _bind(self, task: Task) -> None:
+    async def _bind(self, task: Task, deadline: float) -> None:
         try:
             if not self._world.may_still_bind(task):
                 self._failed(task, "the node no longer holds it")
                 return
             storage = self._world.storage
-            refusal = await storage.pre_bind(task) if storage is not None else ""
+            async with asyncio.timeout_at(deadline):
+                refusal = await storage.pre_bind(task) if storage is not None else ""
             if refusal:
                 self._failed(task, refusal)
                 return
-            await self._client.bind(task.pod.namespace, task.pod.name, task.uid, task.node)
+            await self._binder.bind(task.pod.namespace, task.pod.name, task.uid, task.node)
+        except TimeoutError:
+            self._failed(task, "timed out", blames_node=False)
         except (ApiError, Unreachable) as error:
             self._failed(task, str(error), blames_node=not isinstance(error, _NOBODYS_FAULT))
         else:
@@ -190,6 +202,23 @@ class Carrying:
         except NotFound:
             return
         except SkysailError as error:
+            if isinstance(error, Unreachable) and await self._is_leaving(task):
+                return
             _log.info("pod not evicted", extra={"pod": task.key, "error": str(error)})
             self._submit(lambda: self._world.eviction_failed(task))
             self._changed()
+
+    async def _is_leaving(self, task: Task) -> bool:
+        """Whether only the answer to an eviction was lost; else a job would be tried again as if nobody had left."""
+        try:
+            current = await self._client.get(PODS, task.pod.name, task.pod.namespace)
+        except NotFound:
+            return True
+        except SkysailError:
+            return False
+        return current.uid != task.uid or current.metadata.deletion_timestamp is not None
+
+
+async def _node_missing(name: str) -> None:
+    """The server knows no such node; the watch of nodes will say so."""
+    _log.info("no such node to bind to", extra={"node": name})
