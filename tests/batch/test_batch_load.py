@@ -121,7 +121,7 @@ def test_c20_memory_does_not_grow_with_what_came_and_went():
         world.evicting,
         world.claims,
         world.bundles,
-        world.heads.get("default", []),
+        world.heads.get("default", {}),
     ]
     assert [len(each) for each in kept] == [0] * len(kept)
     assert len(world.jobs) == 500

@@ -217,7 +217,7 @@ def test_c17_those_behind_a_head_go_once_it_was_promised_room():
     lab.finish_leaving()
     lab.cycle(2)
     assert lab.count("head") == 1
-    assert lab.world.heads.get("q", []) == []
+    assert lab.world.heads.get("q", {}) == {}
 
 
 def test_a_line_keeps_its_order_whatever_the_priorities():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from skysail.batch.registrar import Registrar
 from tests.batch.lab import Lab
 
 
@@ -33,3 +34,20 @@ def test_a_head_whose_group_is_gone_holds_nobody_up():
     lab.world.remove_group("default/head")
     lab.cycle(2)
     assert lab.count("small") == 1
+
+
+def test_a_long_line_of_blocked_heads_is_not_ordered_anew_for_each_job_behind_it(monkeypatch):
+    asked = []
+
+    def job_key(self, job, original=Registrar.job_key):
+        asked.append(job.key)
+        return original(self, job)
+
+    monkeypatch.setattr(Registrar, "job_key", job_key)
+    lab = Lab()
+    lab.nodes(1, cpu="4")
+    for number in range(100):
+        lab.pod(f"waits{number}", cpu="4")
+    lab.cycle()
+    assert len(lab.world.heads["default"]) == 99
+    assert len(asked) < 1_000

@@ -106,7 +106,7 @@ class Accounts:
         self.tasks: dict[str, Task] = {}
         self.slots: dict[str, Slot] = {}
         self.claims: dict[str, Claim] = {}
-        self.heads: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self.heads: dict[str, dict[str, frozenset[str]]] = {}
         self.shares: dict[str, dict[FlavorResource, int]] = {}
         self.borrowers: frozenset[tuple[str, FlavorResource]] = frozenset()
         self.distrust: dict[tuple[str, str], Distrust] = {}
@@ -214,9 +214,7 @@ class Accounts:
 
     def leave_line(self, job: Job) -> None:
         """A job is a blocked head no longer: it was placed or promised room, or is gone; those behind it may go."""
-        heads = self.heads.get(job.queue)
-        if heads and any(key == job.key for key, _ in heads):
-            self.heads[job.queue] = [head for head in heads if head[0] != job.key]
+        if self.heads.get(job.queue, {}).pop(job.key, None) is not None:
             self.tell(Event.LINE_MOVED, job.queue)
 
     def settle(self, job: Job, outcome: Outcome | None) -> bool:

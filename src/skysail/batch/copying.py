@@ -59,7 +59,7 @@ def _copy_rest(world: World, copy: World) -> None:
         twin.was_used, twin.idle_since = slot.was_used, slot.idle_since
     copy.claims = dict(world.claims)
     copy.claims_made = world.claims_made
-    copy.heads = {name: list(heads) for name, heads in world.heads.items()}
+    copy.heads = {name: dict(heads) for name, heads in world.heads.items()}
     copy.evicting, copy.shares, copy.borrowers = set(world.evicting), world.shares, world.borrowers
     copy.distrust = dict(world.distrust)
     for key in world.jobs:

@@ -40,6 +40,7 @@ from skysail.batch.foreign.registry import (
 )
 from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup, Quota
 from skysail.batch.kinds import reading as own
+from skysail.batch.listening import Listening
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.slot import Slot
 from skysail.batch.object_lister import ObjectLister
@@ -49,14 +50,13 @@ from skysail.controller.customresources.installing import DEFINITIONS
 from skysail.informer.factory import InformerFactory
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
-from skysail.informer.listener import Listener
 from skysail.informer.shared_informer import SharedInformer
 
 _log = logging.getLogger(__name__)
 PRIORITIES: Final = PRIORITY_CLASSES
 
 
-class Feeding:
+class Feeding(Listening):
     """The informers of the batch engine.
 
     Args:
@@ -77,9 +77,8 @@ class Feeding:
         changed: Callable[[], None],
         submit: Callable[[Callable[[], None]], None] = lambda change: change(),
     ) -> None:
-        self._informers, self._world = informers, world
-        self._membership, self._changed, self._submit = membership, changed, submit
-        self._listeners: list[tuple[SharedInformer[Any], Listener[Any]]] = []
+        super().__init__(informers, submit)
+        self._world, self._membership, self._changed = world, membership, changed
         self.queue_informers: dict[str, SharedInformer[Any]] = {}
         """By resource, of every kind that queues are read from."""
         self.queue_kinds: dict[str, Kind[Any]] = {}
@@ -89,7 +88,6 @@ class Feeding:
         self.quotas: dict[str, Quota] = {}
         self._others: dict[str, ObjectLister] = {}
         self._following = Following(client)
-        self._attached: dict[str, SharedInformer[Any]] = {}
         self.reservations: dict[str, tuple[Kind[Any], Raw]] = {}
         """Koordinator's Reservations by the key of the Quota each became."""
         self.workloads: tuple[Kind[Any], SharedInformer[Any]] | None = None
@@ -141,13 +139,6 @@ class Feeding:
             if kind.resource in _VOLUME_KINDS:
                 self._listen(informer, Handlers(add=changed, update=changed, delete=changed))
         return known
-
-    def close(self) -> None:
-        """Listen no longer; informers nobody else uses end."""
-        for informer, listener in self._listeners:
-            informer.remove_handler(listener)
-            self._informers.release(informer)
-        self._listeners.clear()
 
     # -- watching --------------------------------------------------------------------------------------------------
 
@@ -209,28 +200,6 @@ class Feeding:
     def _leave_priorities(self, kind: Kind[Any]) -> None:
         self._detach(kind)
         self._read_groups()
-
-    def _attach(self, kind: Kind[Any], handlers: Handlers[Any]) -> None:
-        informer = self._attached[kind.resource] = self._informers.informer(kind)
-        self._listen(informer, handlers)
-
-    def _detach(self, kind: Kind[Any]) -> None:
-        self._leave(self._attached.pop(kind.resource))
-
-    def _leave(self, informer: SharedInformer[Any]) -> None:
-        """Listen to an informer no longer."""
-        for each in [each for each in self._listeners if each[0] is informer]:
-            self._listeners.remove(each)
-            informer.remove_handler(each[1])
-            self._informers.release(informer)
-
-    def _listen(self, informer: SharedInformer[Any], handlers: Handlers[Any]) -> None:
-        submitted = _submitted(handlers, self._submit)
-        self._listeners.append((informer, informer.add_handler(submitted, resync_seconds=0, name="batch")))
-
-    async def _wait_told(self) -> None:
-        for _, listener in self._listeners:
-            await listener.wait_synced()
 
     # -- namespaces ------------------------------------------------------------------------------------------------
 
@@ -413,15 +382,6 @@ class Feeding:
     def _no_pod(self, pod: Pod) -> None:
         self._world.remove_pod(pod.metadata.uid)
         self._changed()
-
-
-def _submitted(handlers: Handlers[Any], submit: Callable[[Callable[[], None]], None]) -> Handlers[Any]:
-    """The same handlers, told when the world may change."""
-
-    def later(handler: Callable[..., Any] | None) -> Callable[..., None] | None:
-        return None if handler is None else lambda *objects: submit(lambda: handler(*objects))
-
-    return Handlers(add=later(handlers.add), update=later(handlers.update), delete=later(handlers.delete))
 
 
 def _priority_class_of(group: PodGroup | Raw) -> str:

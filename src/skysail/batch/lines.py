@@ -9,7 +9,7 @@ A blocked job becomes a head of its queue, with what it lacks. Jobs that come af
 Jobs that do not compete, and jobs that come before it in order, never wait for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -32,20 +32,24 @@ class Lines:
         self._session = session
         self._heads = session.world.heads
 
-    def heads_before(self, job: Job) -> list[Job]:
-        """Blocked heads of its queue that come before it and lack something it would take."""
-        heads = self._heads.get(job.queue)
-        if not heads:
-            return []
-        found = []
-        key = self._session.job_key(job)
-        for head_key, lacks in heads:
+    def heads_before(self, job: Job, passed_over: int = 0) -> Iterator[Job]:
+        """Blocked heads of its queue that come before it and lack something it would take.
+
+        Args:
+            job: Who would pass them.
+            passed_over: Only those that were passed so often.
+
+        Cost: Grows with heads; their order is asked for only of those that are left.
+        """
+        key, wants = None, None
+        for head_key, lacks in list(self._heads.get(job.queue, {}).items()):
             head = self._session.world.jobs.get(head_key)
-            if head is None or head is job or head.claim is not None or not lacks & self.wants(job):
+            if head is None or head is job or head.claim is not None or head.passed_over < passed_over:
                 continue
-            if self._session.job_key(head) < key:
-                found.append(head)
-        return found
+            if key is None or wants is None:
+                key, wants = self._session.job_key(job), self.wants(job)
+            if lacks & wants and self._session.job_key(head) < key:
+                yield head
 
     def admit(self, job: Job) -> Outcome | Callable[[Task], Times] | None:
         """Whether a job may be tried.
@@ -54,7 +58,8 @@ class Lines:
             None: yes. An Outcome: no. A function: only so many tasks a row, so that the head keeps what it needs.
         """
         spec = self._session.queue_of(job).spec
-        for head in self.heads_before(job):
+        strict = spec.backfill == "EASY" or spec.dequeue == "fifo"
+        for head in self.heads_before(job, 0 if strict else spec.pass_over_limit):
             if spec.dequeue == "fifo" and spec.backfill == "None":
                 return not_head(head, job.queue)
             if spec.backfill == "EASY":
@@ -81,9 +86,9 @@ class Lines:
         if outcome.code not in BLOCKING or not self._may_run_one_day(job):
             self._session.world.leave_line(job)
             return
-        heads = self._heads.setdefault(job.queue, [])
-        if all(key != job.key for key, _ in heads):
-            heads.append((job.key, self._lacks(job, outcome)))
+        heads = self._heads.setdefault(job.queue, {})
+        if job.key not in heads:
+            heads[job.key] = self._lacks(job, outcome)
 
     def wants(self, job: Job) -> Lacks:
         """What it would take: resources of the flavors it may run on."""
