@@ -536,6 +536,39 @@ def test_who_found_no_victims_looks_again_when_a_running_job_may_give_some(chang
     assert (lab.count("urgent"), lab.count("runs")) == (4, 4 if "minimum" in change else 0)
 
 
+def test_a_promise_that_no_longer_is_enough_gives_its_room_back_in_the_same_cycle():
+    lab = Lab()
+    lab.leaves_at_once = False
+    lab.slots(5)
+    lab.gang("low", 5, 1, group={"priority": 1})
+    lab.cycle()
+    lab.gang("urgent", 5, 3, group={"priority": 9})
+    lab.cycle()
+    assert len(lab.evicted) == 3
+    lab.group("urgent", 5, priority=9)
+    lab.finish_leaving()
+    lab.cycle()
+    assert (len(lab.evicted), lab.code("urgent")) == (5, "WaitingVictims")
+    lab.finish_leaving()
+    lab.cycle(2)
+    assert lab.count("urgent") == 5
+
+
+def test_a_promise_that_ends_leaves_its_room_to_whoever_waits():
+    lab = Lab()
+    lab.leaves_at_once = False
+    lab.slots(3)
+    lab.gang("low", 3, 1, group={"priority": 1})
+    lab.cycle()
+    lab.gang("urgent", 2, 2, group={"priority": 9})
+    lab.cycle()
+    lab.gang("other", 2)
+    lab.group("urgent", 3, priority=9)
+    lab.finish_leaving()
+    lab.cycle(2)
+    assert lab.count("other") == 2
+
+
 @pytest.mark.parametrize("queue", ["default", "spot", "above"])
 def test_who_took_room_in_the_cycle_in_which_another_looked_for_victims_is_a_victim_once_bound(queue):
     lab = Lab()

@@ -34,7 +34,7 @@ def honour_claims(session: Session) -> Steps:
             if (is_free or key in world.sleepers.awake) and _place_now(session, job, claim):
                 pass
             elif is_free or claim.deadline <= session.now:
-                _end(session, job)
+                _end(session, job, claim)
             else:
                 _wait(session, job, claim)
         yield from session.pause()
@@ -75,8 +75,9 @@ def _try(session: Session, job: Job, claim: Claim, rows: RowMask | None) -> bool
     return True
 
 
-def _end(session: Session, job: Job) -> None:
+def _end(session: Session, job: Job, claim: Claim) -> None:
     session.world.end_claim(job)
+    session.nodes.refresh(list(claim.placement.values()))
     session.note("end", job.key)
 
 

@@ -19,7 +19,9 @@ def drain(session: Session) -> None:
     for job in list(world.jobs.values()) if closing else ():
         if job.queue not in closing:
             continue
+        nodes = [] if job.claim is None else list(job.claim.placement.values())
         world.end_claim(job)
+        session.nodes.refresh(nodes)
         for task in job.in_state(TaskState.BOUND):
             if task.uid in world.evicting or world.is_protected(task) or is_critical(task):
                 continue
