@@ -77,6 +77,7 @@ class Accounts:
         foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
         protected: Until when a task whose eviction was refused is left alone, by uid.
         sharers: Uids of tasks that ask for a part of a device.
+        relieved: Jobs that wait no longer, by key, since the last cycle told of it.
         evicting: Uids of tasks whose eviction was decided; they count as leaving before their pods say so.
         distrust: Pairs of job and node where a bind failed, and what is known of that.
     """
@@ -107,6 +108,7 @@ class Accounts:
         self.slots: dict[str, Slot] = {}
         self.claims: dict[str, Claim] = {}
         self.heads: dict[str, dict[str, frozenset[str]]] = {}
+        self.relieved: dict[str, Job] = {}
         self.shares: dict[str, dict[FlavorResource, int]] = {}
         self.borrowers: frozenset[tuple[str, FlavorResource]] = frozenset()
         self.distrust: dict[tuple[str, str], Distrust] = {}
@@ -208,9 +210,16 @@ class Accounts:
                 if other is not job and self.is_waiting(other):
                     self.sleepers.wake(other.key)
         else:
-            job.outcome = None
+            if job.outcome is not None:
+                job.outcome = None
+                self.relieved[job.key] = job
             self.sleepers.drop(job.key)
             self.leave_line(job)
+
+    def take_relieved(self) -> dict[str, Job]:
+        """Jobs that wait no longer since this was asked last, by key; those that wait again are left out."""
+        found, self.relieved = self.relieved, {}
+        return {key: job for key, job in found.items() if job.outcome is None}
 
     def leave_line(self, job: Job) -> None:
         """A job is a blocked head no longer: it was placed or promised room, or is gone; those behind it may go."""

@@ -135,7 +135,7 @@ class Engine:
             self.statistics.cycles,
             now,
             session.effects,
-            tuple(session.outcomes.values()),
+            tuple({**session.outcomes, **self.world.take_relieved()}.values()),
             len(session.tried),
             session.digest,
             tuple(session.faults),
