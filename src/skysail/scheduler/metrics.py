@@ -27,7 +27,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from skysail.scheduler.cache.cluster_cache import CacheStatistics
-from skysail.scheduler.queue.scheduling_queue import QueueStatistics
+from skysail.scheduler.queue.parts import QueueStatistics
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"

@@ -11,7 +11,8 @@ takes `now` in seconds, and `skysail.scheduler.app` calls from its loop and its 
     gates.py             which pods may not even be tried yet
     sleeping.py          the unschedulable and the gated pods, indexed by who refused them
     nominator.py         pods that wait for a node they were promised
-    scheduling_queue.py  all of it together: `SchedulingQueue`
+    parts.py             the four places a pod can be in, and all that can be asked about them
+    scheduling_queue.py  how pods move between them: `SchedulingQueue`
 
     >>> from skysail.api.core import Pod
     >>> from skysail.api.meta import ObjectMeta

@@ -10,7 +10,7 @@
            unschedulable) ────────────────┘
                 event that a refuser's hint likes, or the five-minute flush
 
-Invariants (`validate` checks them):
+Invariants (`QueueParts.validate` checks them):
 - a pod is in at most one of active, backoff, sleeping; a pod under way is in none of them;
 - a sleeping pod was refused by some plugin, and no event since its last attempt began helps any of its refusers;
 - what is gated is sleeping.
@@ -25,12 +25,9 @@ everything would be tried again without a pause, woken by its own nomination.
 Pods of a pod group are never popped before their backoff is over: upstream would try such a group without a pause.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 
 from skysail.api.core import Pod
-from skysail.api.errors import InvariantBroken
 from skysail.scheduler.framework.changes import is_schedulers_own_writing, pod_scheduling_properties_change
 from skysail.scheduler.framework.events import (
     BACKOFF_COMPLETE,
@@ -47,27 +44,12 @@ from skysail.scheduler.framework.queued_pod import PodKey, QueuedPodInfo, pod_ke
 from skysail.scheduler.queue.backoff import BackoffQueue
 from skysail.scheduler.queue.gates import NO_PROFILE, QueueProfile
 from skysail.scheduler.queue.hints import Strategy
-from skysail.scheduler.queue.in_flight import InFlight
 from skysail.scheduler.queue.nominator import IsPending, Nominator
+from skysail.scheduler.queue.parts import QueueParts
 from skysail.scheduler.queue.pod_heap import Order, PodHeap
-from skysail.scheduler.queue.sleeping import SleepingPods
 
 
-@dataclass(frozen=True, slots=True)
-class QueueStatistics:
-    """How many pods are where, and what came in so far."""
-
-    active: int
-    backoff: int
-    unschedulable: int
-    gated: int
-    in_flight: int
-    in_flight_events: int
-    scheduling_cycle: int
-    incoming: Mapping[tuple[str, str], int]
-
-
-class SchedulingQueue:
+class SchedulingQueue(QueueParts):
     """The queue.
 
     Args:
@@ -95,16 +77,12 @@ class SchedulingQueue:
         on_waiting: Callable[[], None] = lambda: None,
         groups_back_off: bool = False,
     ) -> None:
+        backoff = BackoffQueue(initial_backoff_seconds, max_backoff_seconds, order, groups_wait=groups_back_off)
+        super().__init__(PodHeap(order), backoff)
         self._groups_back_off = groups_back_off
         self._profiles = profiles
-        self._active = PodHeap(order)
-        self._backoff = BackoffQueue(initial_backoff_seconds, max_backoff_seconds, order, groups_wait=groups_back_off)
-        self._sleeping = SleepingPods()
-        self._in_flight = InFlight()
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._on_ready, self._on_waiting = on_ready, on_waiting
-        self._incoming: Counter[tuple[str, str]] = Counter()
-        self._scheduling_cycle = 0
         self.nominator = Nominator(is_pending)
 
     # -- pods come and go -------------------------------------------------------------------------------------------
@@ -277,94 +255,6 @@ class SchedulingQueue:
         for info in late:
             info.was_flushed_from_unschedulable = True
         return self._move(late, EVENT_UNSCHEDULABLE_TIMEOUT, None, None, now) if late else 0
-
-    # -- looking in -------------------------------------------------------------------------------------------------
-
-    def __contains__(self, key: PodKey) -> bool:
-        return key in self._active or key in self._backoff or key in self._sleeping
-
-    def __len__(self) -> int:
-        return len(self._active) + len(self._backoff) + len(self._sleeping)
-
-    def get(self, key: PodKey) -> QueuedPodInfo | None:
-        """The queued pod of that name; None when it is unknown or under way."""
-        return self._active.get(key) or self._backoff.get(key) or self._sleeping.get(key)
-
-    def part_of(self, key: PodKey) -> str:
-        """`active`, `backoff`, `unschedulable` or `gated`; empty when it is unknown or under way."""
-        info = self._sleeping.get(key)
-        if info is not None:
-            return "gated" if info.gated else "unschedulable"
-        return "active" if key in self._active else "backoff" if key in self._backoff else ""
-
-    def pending_pods(self) -> Iterator[QueuedPodInfo]:
-        """Every queued pod: active, backing off, sleeping."""
-        yield from self._active
-        yield from self._backoff
-        yield from self._sleeping
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether `pop` would give a pod."""
-        return len(self._active) > 0 or self._backoff.has_early
-
-    @property
-    def in_flight_pods(self) -> tuple[Pod, ...]:
-        """The pods under way, oldest first."""
-        return self._in_flight.pods
-
-    @property
-    def in_flight_events_by_label(self) -> Mapping[str, int]:
-        """What the log of events for pods under way holds."""
-        return self._in_flight.events_by_label
-
-    @property
-    def backoff_count(self) -> int:
-        """How many pods back off: without any, the one-second flush may rest."""
-        return len(self._backoff)
-
-    @property
-    def sleeping_count(self) -> int:
-        """How many pods sleep: without any, the half-minute flush may rest."""
-        return len(self._sleeping)
-
-    def unschedulable_reasons(self) -> Mapping[tuple[str, str], int]:
-        """How many queued pods each plugin refused, by (plugin, profile). Cost: one step a queued pod."""
-        counts: Counter[tuple[str, str]] = Counter()
-        for info in self.pending_pods():
-            counts.update((plugin, scheduler_name(info.pod)) for plugin in info.rejectors)
-        return counts
-
-    def statistics(self) -> QueueStatistics:
-        """Counts of everything."""
-        return QueueStatistics(
-            active=len(self._active),
-            backoff=len(self._backoff),
-            unschedulable=len(self._sleeping) - self._sleeping.gated_count,
-            gated=self._sleeping.gated_count,
-            in_flight=len(self._in_flight),
-            in_flight_events=self._in_flight.event_count,
-            scheduling_cycle=self._scheduling_cycle,
-            incoming=dict(self._incoming),
-        )
-
-    def validate(self) -> None:
-        """Check the invariants (for tests, and the consistency checker).
-
-        Raises:
-            InvariantBroken: One does not hold.
-        """
-        seen: set[PodKey] = set()
-        under_way = {pod.metadata.uid for pod in self._in_flight.pods}
-        for info in self.pending_pods():
-            if info.key in seen:
-                raise InvariantBroken(f"pod {info.key} is in two parts of the queue")
-            if info.pod.metadata.uid in under_way:
-                raise InvariantBroken(f"pod {info.key} is queued and under way")
-            seen.add(info.key)
-        for info in self._sleeping:
-            if not info.rejectors:
-                raise InvariantBroken(f"pod {info.key} sleeps, though nobody refused it")
 
     # -- how pods move ----------------------------------------------------------------------------------------------
 
