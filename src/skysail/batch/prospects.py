@@ -61,7 +61,7 @@ def is_hopeless(session: Session, job: Job, pool: Pool, keys: Sequence[FlavorRes
 
 def _takeable(session: Session, job: Job, pool: Pool, keys: Sequence[FlavorResource]) -> list[Source]:
     """Sources of which at least one unit might be taken."""
-    sources = pool.sources(session)
+    sources = pool.sources()
     queue = session.queue_of(job)
     if queue.spec.preemption.priority_threshold is not None:
         return sources
@@ -145,11 +145,11 @@ def _freed_at_most(
     bounded = queue.spec.preemption.priority_threshold is None
     for source in sources:
         if source.tier is not Tier.OVER or not bounded:
-            total += source.asked.get(name, 0)
+            total += source.asked(name)
             continue
         own, side = session.world.tree.below_common_ancestor(queue, source.queue)
         if _yields(session, queue, own, side):
-            total += source.asked.get(name, 0)
+            total += source.asked(name)
         else:
             by_side.setdefault(side.name, (side, []))[1].append(source)
     return total + sum(_side_frees(session, side, found, keys, name) for side, found in by_side.values())
@@ -158,7 +158,7 @@ def _freed_at_most(
 def _side_frees(
     session: Session, side: Queue, sources: Sequence[Source], keys: Sequence[FlavorResource], name: str
 ) -> int:
-    asked = sum(source.asked.get(name, 0) for source in sources)
+    asked = sum(source.asked(name) for source in sources)
     measured = [
         key
         for key in keys
@@ -195,18 +195,16 @@ def _freed(session: Session, pool: Pool, sources: Sequence[Source], name: str) -
         key = "freed", source.tier, source.queue.name, name
         known = pool.memo.get(key)
         if not isinstance(known, tuple) or known[0] != session.moves:
-            known = pool.memo[key] = (session.moves, _freed_by(session, source.units, name))
+            known = pool.memo[key] = (session.moves, _freed_by(session, source, name))
         total += known[1]
     return total
 
 
-def _freed_by(session: Session, units: Iterable[Unit], name: str) -> Amounts:
-    rows, found = session.nodes.table.rows, np.zeros(session.nodes.table.size, dtype=np.int64)
-    for unit in units:
-        for task in unit.tasks:
-            row = rows.get(task.node)
-            if row is not None:
-                found[row] += task.request.get(name, 0)
+def _freed_by(session: Session, source: Source, name: str) -> Amounts:
+    found = np.zeros(session.nodes.table.size, dtype=np.int64)
+    for request, nodes in source.requests.values():
+        if request.get(name):
+            np.add.at(found, session.nodes.rows_of(nodes), request[name])
     return found
 
 

@@ -5,7 +5,7 @@ pool's units are those `candidate_units` would find anew; what was derived of th
 """
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skysail.batch.model.job import Job
@@ -13,9 +13,11 @@ from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import FlavorResource
 from skysail.batch.pausing import StepsTo
 from skysail.batch.session import Session
-from skysail.batch.victims import RankedUnit, Tier, Unit, preemption_rank, rank_of, ranked_units, running_jobs
+from skysail.batch.victims import RankedUnit, Tier, Unit, find_running_jobs, preemption_rank, rank_of, ranked_units
 
 _POOLS = "victim pools"
+_UNITS_AT_ONCE = 1024
+"""How many units are sorted by their source between two pauses."""
 
 
 @dataclass(slots=True)
@@ -25,31 +27,35 @@ class Source:
     Attributes:
         tier: Why they may be taken.
         queue: Whose they are.
-        units: In order.
-        asked: What their tasks ask for, by resource.
+        requests: What their tasks ask for, equal requests once, with the nodes of those tasks.
         charged: What the ledger holds for them, by key.
         largest: What the largest unit is charged, by key.
     """
 
     tier: Tier
     queue: Queue
-    units: list[Unit] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)
+    requests: dict[int, tuple[Mapping[str, int], list[str]]] = field(default_factory=dict)
     charged: dict[FlavorResource, int] = field(default_factory=dict)
     largest: dict[FlavorResource, int] = field(default_factory=dict)
 
     def add(self, unit: Unit) -> None:
         """One more."""
-        self.units.append(unit)
         freed: dict[FlavorResource, int] = {}
         for task in unit.tasks:
-            for name, amount in task.request.items():
-                self.asked[name] = self.asked.get(name, 0) + amount
+            known = self.requests.get(id(task.request))
+            if known is None:
+                known = self.requests[id(task.request)] = (task.request, [])
+            known[1].append(task.node)
             for key, amount in (task.charged or {}).items():
                 freed[key] = freed.get(key, 0) + amount
         for key, amount in freed.items():
             self.charged[key] = self.charged.get(key, 0) + amount
-            self.largest[key] = max(self.largest.get(key, 0), amount)
+            if amount > self.largest.get(key, 0):
+                self.largest[key] = amount
+
+    def asked(self, name: str) -> int:
+        """What their tasks ask for of a resource."""
+        return sum(request.get(name, 0) * len(nodes) for request, nodes in self.requests.values())
 
 
 @dataclass(slots=True, eq=False)
@@ -78,19 +84,11 @@ class Pool:
             known = self.memo["units"] = [unit for _, unit in self.ranked]
         return known
 
-    def sources(self, session: Session) -> list[Source]:
-        """The units by tier and queue."""
-        known = self.memo.get("sources")
-        if isinstance(known, list):
-            return known
-        found: dict[tuple[Tier, str], Source] = {}
-        for unit in self.units:
-            key = unit.tier, unit.job.queue
-            if key not in found:
-                found[key] = Source(unit.tier, session.queue_of(unit.job))
-            found[key].add(unit)
-        self.memo["sources"] = list(found.values())
-        return list(found.values())
+    def sources(self) -> list[Source]:
+        """The units by tier and queue, as `pool_for` sorted them."""
+        known = self.memo["sources"]
+        assert isinstance(known, list)
+        return known
 
 
 def pool_for(session: Session, job: Job) -> StepsTo[Pool]:
@@ -103,14 +101,28 @@ def pool_for(session: Session, job: Job) -> StepsTo[Pool]:
     pool = pools.get(kind) if kind is not None else None
     if pool is None or pool.released != session.nodes.released:
         session.look_again = None
-        ranked = yield from ranked_units(session, job, running_jobs(session))
+        ranked = yield from ranked_units(session, job, (yield from find_running_jobs(session)))
         pool = Pool(ranked, session.look_again, session.nodes.released)
         if kind is not None:
             _pools(session)[kind] = pool
     elif pool.changed:
         yield from _mend(session, job, pool)
     session.look_again = pool.look_again
+    if "sources" not in pool.memo:
+        pool.memo["sources"] = yield from _sources(session, pool.units)
     return pool
+
+
+def _sources(session: Session, units: Sequence[Unit]) -> StepsTo[list[Source]]:
+    found: dict[tuple[Tier, str], Source] = {}
+    for number, unit in enumerate(units, 1):
+        source = found.get((unit.tier, unit.job.queue))
+        if source is None:
+            source = found[unit.tier, unit.job.queue] = Source(unit.tier, session.queue_of(unit.job))
+        source.add(unit)
+        if number % _UNITS_AT_ONCE == 0:
+            yield from session.pause_within()
+    return list(found.values())
 
 
 def _mend(session: Session, job: Job, pool: Pool) -> StepsTo[None]:

@@ -12,11 +12,12 @@ first, uid last.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from typing import Final
 
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.queue import Queue
-from skysail.batch.pausing import StepsTo
+from skysail.batch.pausing import StepsTo, finish
 from skysail.batch.session import Session
 
 JOBS_AT_ONCE: Final = 64
@@ -60,14 +61,15 @@ def candidate_units(session: Session, job: Job) -> StepsTo[list[Unit]]:
 
     Cost: Grows with running pods; pauses every so many jobs.
     """
-    return [unit for _, unit in (yield from ranked_units(session, job, running_jobs(session)))]
+    return [unit for _, unit in (yield from ranked_units(session, job, (yield from find_running_jobs(session))))]
 
 
 def ranked_units(session: Session, job: Job, victims: Sequence[Job]) -> StepsTo[list[RankedUnit]]:
     """The units of these jobs with their ranks, in order."""
-    found: list[RankedUnit] = []
+    runs: list[list[RankedUnit]] = []
     at_once = len(victims) if session.kind_of_beneficiary(job) is None else JOBS_AT_ONCE
     for first in range(0, len(victims), at_once or 1):
+        found: list[RankedUnit] = []
         for tier, jobs in _by_tier(session, job, victims[first : first + at_once]).items():
             tasks = [
                 task for each in jobs for task in each.in_state(TaskState.BOUND) if not session.world.is_protected(task)
@@ -79,9 +81,20 @@ def ranked_units(session: Session, job: Job, victims: Sequence[Job]) -> StepsTo[
             for victim in jobs:
                 for rank, members, whole in _parts_of(session, victim, allowed):
                     found.append(((tier, *rank), Unit(victim, members, tier, whole)))
+        runs.append(sorted(found, key=rank_of))
         yield from session.pause_within()
-    found.sort(key=rank_of)
-    return found
+    return (yield from _merged(session, runs))
+
+
+def _merged(session: Session, runs: list[list[RankedUnit]]) -> StepsTo[list[RankedUnit]]:
+    """Sorted runs as one, pairs of them first, so that no step takes long."""
+    while len(runs) > 1:
+        pairs, runs = runs, []
+        for number in range(0, len(pairs), 2):
+            runs.append(sorted(chain(*pairs[number : number + 2]), key=rank_of))
+            if len(runs[-1]) > JOBS_AT_ONCE * 4:
+                yield from session.pause_within()
+    return runs[0] if runs else []
 
 
 def rank_of(ranked: RankedUnit) -> tuple[object, ...]:
@@ -157,10 +170,20 @@ def _is_above(session: Session, queue: Queue) -> bool:
 
 def running_jobs(session: Session) -> list[Job]:
     """Jobs with running tasks, found once a session."""
+    return finish(find_running_jobs(session))
+
+
+def find_running_jobs(session: Session) -> StepsTo[list[Job]]:
+    """The same in steps."""
     known = session.memo.get("running jobs")
     if isinstance(known, list):
         return known
-    found = [job for job in session.world.jobs.values() if job.is_running()]
+    found: list[Job] = []
+    for number, job in enumerate(list(session.world.jobs.values()), 1):
+        if job.is_running():
+            found.append(job)
+        if number % (JOBS_AT_ONCE * 16) == 0:
+            yield from session.pause_within()
     session.memo["running jobs"] = found
     return found
 

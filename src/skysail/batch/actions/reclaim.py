@@ -51,7 +51,7 @@ _EVICTED_AT_ONCE = 32
 """How many units are evicted in simulation between two pauses."""
 _EVICTIONS_SIMULATED = 20_000
 """How many evictions are simulated for one job to find out who need not leave."""
-_JOBS_AT_ONCE = 128
+_JOBS_AT_ONCE = 32
 _UNITS_AT_ONCE = 256
 """How many units are judged between two pauses."""
 HELPED_BY_ROOM = frozenset(
@@ -101,6 +101,7 @@ class Reclaim:
             if number % _JOBS_AT_ONCE == 0:
                 yield from session.pause()
         starving.sort(key=lambda pair: pair[0])
+        yield from session.pause()
         for _, job in starving:
             if self._is_starving(session, job):
                 with session.turn_of(job):
@@ -152,7 +153,7 @@ class Reclaim:
             found = (yield from self._shortest(session, job, legal)) if legal else 0
             if found:
                 move = Move((yield from self._put_back(session, job, legal[:found])), keys)
-                if self._make(session, job, move):
+                if (yield from self._make(session, job, move)):
                     return True
             elif len(legal) == len(units):
                 return False  # it does not fit with all of them gone
@@ -214,7 +215,7 @@ class Reclaim:
 
     # -- making ----------------------------------------------------------------------------------------------------
 
-    def _make(self, session: Session, job: Job, move: Move) -> bool:
+    def _make(self, session: Session, job: Job, move: Move) -> StepsTo[bool]:
         world = session.world
         takes_from_others = any(
             unit.tier is Tier.OVER and not borrows_by_threshold(session, job, unit) for unit in move.units
@@ -222,7 +223,7 @@ class Reclaim:
         before, released = potential(session) if takes_from_others else (0, 0), session.nodes.released
         bundle = _bundle(session, job)
         with session.statement() as statement:
-            _evict(statement, move.units)
+            yield from _evict_in_steps(statement, move.units)
             if not _place(session, statement, job):
                 return False
             if takes_from_others and not self._is_forced(session, job) and not lowers_potential(session, before):
@@ -252,7 +253,7 @@ class Reclaim:
             with session.statement() as statement:
                 _evict(statement, units)
                 fits = _place(session, statement, job) and all_find_places(session, units)
-            if fits and self._make(session, job, Move(units, ())):
+            if fits and (yield from self._make(session, job, Move(units, ()))):
                 return True
             yield from session.pause_within()
         return False
@@ -302,7 +303,7 @@ def _bundle(session: Session, job: Job) -> list[Job]:
 
 def _legal_together(session: Session, pool: Pool, order: Sequence[Unit], balance: Balance) -> StepsTo[list[Unit]]:
     """Units of the pool, taken in this order as long as they stay legal; found once for jobs that may claim alike."""
-    key = "legal", id(order), balance.terms(source.queue for source in pool.sources(session))
+    key = "legal", id(order), balance.terms(source.queue for source in pool.sources())
     known = pool.memo.get(key)
     if isinstance(known, tuple) and known[0] == session.moves:
         return known[2]  # type: ignore[no-any-return]
