@@ -165,3 +165,86 @@ def test_the_last_word_about_a_pod_is_written_last(lost):
             task.cancel()
 
     run_virtual(main)
+
+
+def nominations(client: Patches) -> list[str | None]:
+    """What was written as nomination, request by request; "-" where a request did not speak of it."""
+    return [msgspec.json.decode(body)["status"].get("nominatedNodeName", "-") for _, body in client.written]
+
+
+@pytest.mark.parametrize("in_flight", [False, True])
+def test_a_nomination_is_not_lost_when_the_next_attempt_leaves_it_as_it_is(in_flight):
+    async def main(clock):
+        client = SlowFirst(lost=True)
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            for verdict in [Verdict("Unschedulable", "first", "n1")] if in_flight else []:
+                writer.submit(pod(), verdict)
+                await settle(within=1.0)
+            writer.submit(pod(), Verdict("Unschedulable", "second", "n2"))
+            writer.submit(pod(), Verdict("Unschedulable", "third"))
+            assert writer.nomination_under_way(pod()) == "n2"
+            await settle(within=60.0)
+            assert nominations(client) == ["n2"]
+            assert "third" in client.written[-1][1]
+            assert writer.nomination_under_way(pod()) is None
+            task.cancel()
+
+    run_virtual(main)
+
+
+def test_a_nomination_that_is_lost_on_the_way_is_written_with_what_there_is_to_say_by_then():
+    async def main(clock):
+        client = SlowFirst(lost=True)
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            writer.submit(pod(), Verdict("Unschedulable", "first", "n1"))
+            await settle(within=1.0)
+            writer.submit(pod(), Verdict("Unschedulable", "second"))
+            await settle(within=60.0)
+            assert nominations(client) == ["n1"]
+            assert "second" in client.written[-1][1]
+            task.cancel()
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_is_said_while_a_write_is_under_way_is_written_also_where_the_pod_seems_to_say_it(lost):
+    async def main(clock):
+        client = SlowFirst(lost)
+        said = PodCondition(
+            type="PodScheduled", status="False", reason="Unschedulable", message="old", observed_generation=1
+        )
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            writer.submit(pod("web", said), Verdict("Unschedulable", "new", "n1"))
+            await settle(within=1.0)
+            writer.submit(pod("web", said), Verdict("Unschedulable", "old", ""))
+            assert writer.nomination_under_way(pod()) == ""
+            await settle(within=60.0)
+            assert nominations(client) == ([None] if lost else ["n1", None])
+            assert '"message":"old"' in client.written[-1][1]
+            task.cancel()
+
+    run_virtual(main)
+
+
+def test_what_is_being_written_is_not_written_twice():
+    async def main(clock):
+        client = SlowFirst(lost=False)
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            for _ in range(2):
+                writer.submit(pod(), Verdict("Unschedulable", "first", "n1"))
+                await settle(within=1.0)
+            writer.submit(pod(), Verdict("Unschedulable", "first"))
+            await settle(within=60.0)
+            assert len(client.written) == 1
+            task.cancel()
+
+    run_virtual(main)

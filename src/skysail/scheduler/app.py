@@ -151,6 +151,8 @@ class Scheduler:
         self._recorders = Recorders(self.profiles)
         handle.attach(self.queue.nominator, self._activate, self._current, self._recorders.of_pod)
         self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
+        if self._writer is not None:
+            self.queue.nominator.under_way = self._writer.nomination_under_way
         self.handlers = ClusterEventHandlers(
             self.cache, self.queue, profiles=frozenset(self.profiles), now=self._now,
             reject_waiting=self.waiting.reject, metrics=self.metrics, groups=self._groups,
@@ -183,7 +185,7 @@ class Scheduler:
                 talking = group.create_task(self._talk.run(), name="scheduler extenders")
             try:
                 if self.elector is None or not self.configuration.source.delay_cache_until_active:
-                    await self._sync()
+                    await self._sync_unless_stopped()
                 if self.elector is None:
                     await self._lead()
                 else:
@@ -229,6 +231,14 @@ class Scheduler:
 
     # -- running ----------------------------------------------------------------------------------------------------
 
+    async def _sync_unless_stopped(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            syncing = group.create_task(self._sync())
+            stopping = group.create_task(self._loop.stopping.wait())
+            await asyncio.wait((syncing, stopping), return_when=asyncio.FIRST_COMPLETED)
+            syncing.cancel()
+            stopping.cancel()
+
     async def _sync(self) -> None:
         self.watch.listen()
         registrations = [rows for profile in self.profiles.values() for rows in profile.registrations.values()]
@@ -251,7 +261,9 @@ class Scheduler:
 
     async def _lead(self) -> None:
         if not self.is_synced:
-            await self._sync()
+            await self._sync_unless_stopped()
+        if self._loop.stopping.is_set():
+            return
         if not self.options.dry_run:
             await self._recorders.open(self._client, self._clock, self._rng)
         cycle = self._make_cycle()

@@ -134,9 +134,11 @@ class FailureHandler:
             _log.error("scheduling failed, will retry", extra={"pod": info.pod.key, "error": failure.message})
 
     def _nominate(self, pod: Pod, node_name: str | None) -> None:
-        """A nomination left as it is stays, also while the server has not heard of it; upstream forgets it then."""
-        nominator = self._queue.nominator
-        nominator.add(pod, nominator.node_of(pod) or None if node_name is None else node_name)
+        """Upstream forgets a nomination that is left as it is while the server has not heard of it."""
+        if node_name is None:
+            self._queue.nominator.keep(pod)
+        else:
+            self._queue.nominator.add(pod, node_name)
 
     def _requeue(self, info: QueuedPodInfo, failure: Failure) -> bool:
         info.clear_rejectors()
@@ -159,7 +161,10 @@ class FailureHandler:
         self._recorder(profile).event(pod, "Warning", "FailedScheduling", note, action="Scheduling")
         if self._writer is not None:
             reason = "Unschedulable" if failure.status.is_rejected else "SchedulerError"
-            self._writer.submit(pod, Verdict(reason, message, failure.nominated_node))
+            node_name = failure.nominated_node
+            if node_name is None:  # tell the server again, in case it has not heard of it
+                node_name = self._queue.nominator.node_of(pod) or None
+            self._writer.submit(pod, Verdict(reason, message, node_name))
 
 
 def _cut(message: str) -> str:

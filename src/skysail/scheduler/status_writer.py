@@ -1,10 +1,12 @@
 """Writes the PodScheduled condition and nominations, off the critical path.
 
 A failed attempt only leaves a note here; a few tasks write the notes. Of several notes about one pod only the last is
-written. When more wait than the bound allows, the oldest is given up: bindings never wait for conditions, and the pod's
-next attempt writes it again.
+written; what it leaves open, the condition or the nomination, it has from those before. What the server says of a pod
+is not known while a note about it is being written: the next one is written in any case. When more wait than the bound
+allows, the oldest is given up: bindings never wait for conditions, and the pod's next attempt writes it again.
 
-Source: pkg/scheduler/schedule_one.go (updatePod), pkg/scheduler/util/utils.go (PatchPodStatus), v1.36.
+Source: pkg/scheduler/schedule_one.go (updatePod), pkg/scheduler/util/utils.go (PatchPodStatus),
+    pkg/scheduler/framework/api_calls/pod_status_patch.go, pkg/scheduler/backend/api_dispatcher/call_queue.go, v1.36.
 """
 
 import asyncio
@@ -64,31 +66,44 @@ class Verdict:
     message: str = ""
     nominated_node: str | None = None
 
+    def over(self, earlier: "Verdict") -> "Verdict":
+        """This verdict; what it leaves open is as an earlier one had it."""
+        said = self if self.reason else earlier
+        node = earlier.nominated_node if self.nominated_node is None else self.nominated_node
+        return Verdict(said.reason, said.message, node)
 
-def status_patch(pod: Pod, verdict: Verdict, now: datetime) -> Raw | None:
+
+def status_patch(pod: Pod, verdict: Verdict, now: datetime, *, in_any_case: bool = False) -> Raw | None:
     """The strategic merge patch that writes a verdict; None when the pod says it already.
 
     Only the one condition is named, so that what others write meanwhile stays.
+
+    Args:
+        pod: As it is known.
+        verdict: What to write.
+        now: Stamps a condition.
+        in_any_case: Write it also where the pod says it already: it may not say so any more.
     """
     status: Raw = {}
-    condition = _changed_condition(pod, verdict, now)
+    condition = _changed_condition(pod, verdict, now, in_any_case)
     if condition is not None:
         types = [each.type for each in pod.status.conditions if each.type != POD_SCHEDULED]
         status["$setElementOrder/conditions"] = [{"type": name} for name in (*types, POD_SCHEDULED)]
         status["conditions"] = [condition]
-    if verdict.nominated_node is not None and verdict.nominated_node != pod.status.nominated_node_name:
-        status["nominatedNodeName"] = verdict.nominated_node or None
+    node = verdict.nominated_node
+    if node is not None and (in_any_case or node != pod.status.nominated_node_name):
+        status["nominatedNodeName"] = node or None
     if not status:
         return None
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
 
 
-def _changed_condition(pod: Pod, verdict: Verdict, now: datetime) -> Raw | None:
+def _changed_condition(pod: Pod, verdict: Verdict, now: datetime, in_any_case: bool) -> Raw | None:
     if not verdict.reason:
         return None
     old = next((each for each in pod.status.conditions if each.type == POD_SCHEDULED), None)
     generation = pod.metadata.generation
-    if old is not None and _says(old, verdict, generation):
+    if old is not None and not in_any_case and _says(old, verdict, generation):
         return None
     since = old.last_transition_time if old is not None and old.status == "False" else now
     condition: Raw = {
@@ -113,6 +128,21 @@ def _says(old: PodCondition, verdict: Verdict, generation: int) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What is to be written.
+
+    Attributes:
+        pod: As it was known.
+        verdict: What to write.
+        in_any_case: Whether another note was being written when this one came.
+    """
+
+    pod: Pod
+    verdict: Verdict
+    in_any_case: bool
+
+
 class StatusWriter:
     """The notes and the tasks that write them.
 
@@ -127,9 +157,9 @@ class StatusWriter:
         self, client: PatchingClient, clock: Clock, metrics: SchedulerMetrics, max_waiting: int = _MAX_WAITING
     ) -> None:
         self._client, self._clock, self._metrics, self._max = client, clock, metrics, max_waiting
-        self._notes: OrderedDict[str, tuple[Pod, Verdict]] = OrderedDict()
+        self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._wake = asyncio.Event()
-        self._writing: set[str] = set()
+        self._writing: dict[str, Verdict] = {}
         metrics.pending_calls[CALL_TYPE] = self.__len__
 
     def __len__(self) -> int:
@@ -139,16 +169,24 @@ class StatusWriter:
     def submit(self, pod: Pod, verdict: Verdict) -> None:
         """Leave a note. Never waits; costs nothing when the pod's status says it already."""
         uid = pod.metadata.uid
-        earlier = self._notes.pop(uid, None)
-        if earlier is not None and not verdict.reason:
-            verdict = Verdict(earlier[1].reason, earlier[1].message, verdict.nominated_node)
-        if status_patch(pod, verdict, self._clock.now()) is None:
+        under_way, noted = self._writing.get(uid), self._notes.pop(uid, None)
+        before = noted.verdict if noted is not None else under_way
+        if before is not None:
+            verdict = verdict.over(before)
+        unsure = under_way is not None or (noted is not None and noted.in_any_case)
+        if verdict == under_way or (not unsure and status_patch(pod, verdict, self._clock.now()) is None):
             return
-        self._notes[uid] = (pod, verdict)
+        self._notes[uid] = _Note(pod, verdict, unsure)
         if len(self._notes) > self._max:
             self._notes.popitem(last=False)
             self._metrics.count("dropped_writes_total", "condition")
         self._wake.set()
+
+    def nomination_under_way(self, pod: Pod) -> str | None:
+        """The nomination that the pod's status will have once everything is written; None when it stays as it is."""
+        note = self._notes.get(pod.metadata.uid)
+        verdict = note.verdict if note is not None else self._writing.get(pod.metadata.uid)
+        return verdict.nominated_node if verdict is not None else None
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -162,18 +200,20 @@ class StatusWriter:
             while (uid := self._next()) is None:
                 self._wake.clear()
                 await self._wake.wait()
-            self._writing.add(uid)
+            note = self._notes.pop(uid)
+            self._writing[uid] = note.verdict
             try:
-                await self._write(*self._notes.pop(uid))
+                await self._write(note)
             finally:
-                self._writing.discard(uid)
+                del self._writing[uid]
                 self._wake.set()
 
     def _next(self) -> str | None:
         return next((uid for uid in self._notes if uid not in self._writing), None)
 
-    async def _write(self, pod: Pod, verdict: Verdict) -> None:
-        patch = status_patch(pod, verdict, self._clock.now())
+    async def _write(self, note: _Note) -> None:
+        pod = note.pod
+        patch = status_patch(pod, note.verdict, self._clock.now(), in_any_case=note.in_any_case)
         for attempt in range(_TRIES if patch is not None else 0):
             start, ok = self._clock.monotonic(), False
             try:
