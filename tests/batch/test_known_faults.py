@@ -554,6 +554,20 @@ def test_a_promise_that_no_longer_is_enough_gives_its_room_back_in_the_same_cycl
     assert lab.count("urgent") == 5
 
 
+@pytest.mark.parametrize("best_effort", [{"weight": 0}, {"figures": figures(0)}])
+def test_who_is_entitled_to_nothing_is_not_started_just_to_be_taken_back(best_effort):
+    lab = Lab()
+    lab.queue("a-none", **best_effort)
+    lab.queue("entitled", figures=figures(1))
+    lab.pod("first", gpus=1, queue="a-none")
+    lab.pod("later", gpus=1, queue="entitled")
+    lab.cycle()
+    lab.nodes(1, gpus=1)
+    lab.cycle(3)
+    assert [name for name, _ in lab.bound] == ["later"]
+    assert lab.evicted == []
+
+
 def test_a_promise_that_ends_leaves_its_room_to_whoever_waits():
     lab = Lab()
     lab.leaves_at_once = False

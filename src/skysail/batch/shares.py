@@ -11,7 +11,7 @@ from fractions import Fraction
 from skysail.batch.entitlement import Claimant, divide
 from skysail.batch.ledger import Column
 from skysail.batch.model.queue import Queue
-from skysail.batch.model.resources import ANY, FlavorResource
+from skysail.batch.model.resources import ANY, PODS, FlavorResource
 from skysail.batch.world import World
 
 
@@ -52,8 +52,13 @@ class Entitlements:
         return share
 
     def dominant_use(self, queue: str, used: Mapping[FlavorResource, int]) -> Fraction:
-        """The largest part of its share that a queue uses; above 1 it borrows."""
-        most = Fraction(0)
+        """The largest part of its share that a queue uses; above 1 it borrows.
+
+        At least 1 for a queue that is entitled to nothing of what it wants: others would take it back at once.
+        """
+        demand = self.demand.get(queue, {})
+        wanted = [share for key, share in self.shares.get(queue, {}).items() if demand.get(key) and key[1] != PODS]
+        most = Fraction(1 if wanted and not any(wanted) else 0)
         for key, share in self.shares.get(queue, {}).items():
             amount = used.get(key, 0)
             if amount:
