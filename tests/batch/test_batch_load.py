@@ -125,3 +125,23 @@ def test_c20_memory_does_not_grow_with_what_came_and_went():
     ]
     assert [len(each) for each in kept] == [0] * len(kept)
     assert len(world.jobs) == 500
+
+
+def test_a_running_pod_is_three_objects_for_the_collector_to_go_through():
+    """The task, what is derived of the pod, and the cluster cache's account; the rest of a gang is shared."""
+    lab = Lab()
+    lab.nodes(10, cpu="100")
+    engine = Engine(lab.world, lab.configuration)
+    lab.gang("warm", 1, cpu="1")
+    lab.play(engine.run_once(START).effects)
+    engine.run_once(START + 1)
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(20):
+        lab.gang(f"job{number}", 20, cpu="1")
+    lab.play(engine.run_once(START + 2).effects)
+    lab.bound.clear()
+    engine.run_once(START + 3)
+    gc.collect()
+    assert lab.count("job19") == 20
+    assert len(gc.get_objects()) - before < 4 * 400

@@ -96,7 +96,7 @@ class World(QueueBook):
             task = self._add_task(pod, membership)
             self._wake(task.job)
         elif task.info.pod is not pod:
-            info = PodInfo(pod)
+            info, task.signed = self._info_of(pod), None
             if task.state is TaskState.PENDING and info.requests != task.info.requests:
                 self._count_wanted(task, -1)
                 task.info = info
@@ -115,6 +115,11 @@ class World(QueueBook):
         self._drop_foreign(uid)
         if task is not None:
             self._drop_task(task)
+
+    def _info_of(self, pod: Pod) -> PodInfo:
+        """What is derived of a pod: the cache's, where it has just that; a cluster is too large to hold it twice."""
+        state = self.cache.pod_state(pod.metadata.uid)
+        return state.info if state is not None and state.info.pod is pod else PodInfo(pod)
 
     def _feed_cache(self, pod: Pod, *, ended: bool) -> None:
         if not pod.spec.node_name:
@@ -151,7 +156,10 @@ class World(QueueBook):
             )
             job.uid = job.spec.uid if job.spec is not None else key
             self._join_bundle(job)
-        task = Task(PodInfo(pod), job, membership)
+        alike = next(reversed(job.tasks.values()), None)
+        if alike is not None and alike.membership == membership:
+            membership = alike.membership
+        task = Task(self._info_of(pod), job, membership)
         task.sub_group = self._sub_group_of(task, job)
         task.state = TaskState.GATED
         job.tasks[task.uid] = self.tasks[task.uid] = task

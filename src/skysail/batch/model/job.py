@@ -55,7 +55,8 @@ class Task:
         node: Where it is or shall be; empty while it waits.
         request: What it asks for, `pods` included, zeros left out. Equal requests are one object.
         charged: What the ledger holds for it, so that exactly this is taken back.
-        signed: Its signature as last computed, with what that depended on; whoever signs keeps it here.
+        signed: Its signature as last computed, with what that depended on; whoever signs keeps it here. None once the
+            pod changed.
         slot: The explicit slot it sits in.
         started: Seconds at which it was bound.
     """
