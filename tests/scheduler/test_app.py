@@ -375,6 +375,33 @@ async def test_two_replicas_bind_every_pod_once_and_the_second_takes_over(world:
     await second
 
 
+async def stop_before_the_server_ever_answered(world: World, delay: bool, elects: bool) -> None:
+    transport = FaultyTransport(InProcessTransport(world.server, ADMIN))
+
+    def say_nothing_but_leases(request):
+        if not request.path.startswith("/apis/coordination.k8s.io/"):
+            raise Unreachable("no answer")
+
+    def elector(client):
+        return LeaderElector(client, LeaderElection("sched"), "one", clock=world.clock, rng=random.Random(4))
+
+    transport.fault = say_nothing_but_leases
+    config = f"delayCacheUntilActive: {str(delay).lower()}"
+    scheduler = world.scheduler(config, transport=transport, elector=elector if elects else None)
+    running = world.group.create_task(scheduler.run())
+    await settle(within=5.0)
+    scheduler.stop()
+    await settle()
+    assert running.done()
+    assert not scheduler.is_synced
+
+
+@pytest.mark.parametrize("elects", [False, True])
+@pytest.mark.parametrize("delay", [False, True])
+def test_one_that_is_stopped_before_the_server_ever_answered_ends_at_once(delay, elects):
+    in_world(lambda world: stop_before_the_server_ever_answered(world, delay, elects))()
+
+
 @in_world
 async def test_a_restarted_scheduler_takes_up_what_the_last_one_left(world: World):
     await world.node("n1", cpu="1")
