@@ -126,7 +126,7 @@ class BatchScheduler:
         self.auditing = Auditing(
             client, self.world, submit, self._changed.set, period_seconds=self.options.audit_seconds
         )
-        self.is_synced = self._in_cycle = False
+        self._synced, self._in_cycle = asyncio.Event(), False
         self.last_cycle: Cycle | None = None
 
     def _now(self) -> float:
@@ -149,7 +149,7 @@ class BatchScheduler:
             following = group.create_task(self._informers.run(), name="batch informers") if self._alone else None
             try:
                 await self.feeding.start()
-                self.is_synced = True
+                self._synced.set()
                 if self.elector is None:
                     await self._lead()
                 else:
@@ -163,6 +163,15 @@ class BatchScheduler:
         """Ask it to end: no more cycles; what is under way is finished; `run` returns."""
         self._stopping.set()
         self._changed.set()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the world was told of all there is."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Until the world was told of all there is."""
+        await self._synced.wait()
 
     @property
     def is_idle(self) -> bool:

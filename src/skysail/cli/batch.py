@@ -89,6 +89,7 @@ async def _run(
 
     from skysail.batch.app import BatchOptions
     from skysail.batch.controllers.process import BatchProcess
+    from skysail.cli.collecting import spare_what_is_there
     from skysail.client.api_client import ApiClient
     from skysail.client.http import HttpTransport
     from skysail.client.locate import locate
@@ -131,12 +132,15 @@ async def _run(
             sys.stderr.write(f"{NAME}: health and metrics on {url}\n")
         async with asyncio.TaskGroup() as group:
             task = group.create_task(process.run(), name=NAME)
+            sparing = group.create_task(spare_what_is_there(process.scheduler.wait_synced()), name="collector")
             try:
                 await asyncio.wait((task,))
             except asyncio.CancelledError:
                 process.stop()
                 task.cancel()
                 await asyncio.wait((task,))
+            finally:
+                sparing.cancel()
 
 
 @app.command("replay")
