@@ -117,7 +117,7 @@ async def serve_until_cancelled(serving: Serving, kubeconfig_out: Path | None = 
         with removed_at_end(kubeconfig if served.token and kubeconfig_out is None else None):
             if served.token or kubeconfig_out is not None:
                 write_private(kubeconfig, served.kubeconfig().encode())
-                say(f"export KUBECONFIG={kubeconfig}")
+                say(f"export KUBECONFIG={kubeconfig.absolute()}")
             say(f"ready: serving on {served.address.url}")
             await asyncio.Event().wait()
 

@@ -47,7 +47,7 @@ async def _up(
         kubeconfig = kubeconfig_out or default_kubeconfig(served.address.port)
         with removed_at_end(ready_file, kubeconfig if kubeconfig_out is None else None):
             write_private(kubeconfig, served.kubeconfig().encode())
-            say(f"export KUBECONFIG={kubeconfig}")
+            say(f"export KUBECONFIG={kubeconfig.absolute()}")
             await asyncio.to_thread(_load)  # the server answers meanwhile
             from skysail.simulator.cluster import LocalCluster
             from skysail.simulator.hollow import numbered_nodes

@@ -118,7 +118,8 @@ def _json(answer: object) -> str:
 
 def job_lines(found: "JobDiagnosis") -> list[str]:
     """A job's answer for people."""
-    lines = [f"{found.name}: {found.code or 'does not wait'}", f"  {found.message}"]
+    lines = [f"{found.name}: {found.code or found.message or 'does not wait'}"]
+    lines += [f"  {found.message}"] if found.code else []
     members = ", ".join(f"{count} {state.lower()}" for state, count in found.members.items())
     lines.append(f"  members: {members or 'none'}; {found.min_member} needed")
     lines += [f"  lacks {each}" for each in found.missing]

@@ -19,7 +19,8 @@ def why_unknown(snapshot: Snapshot, asked: str) -> str:
         and (pod.name == name or ((owner := top_owner(pod)) is not None and owner.name == name))
     }
     if others:
-        return f"the pods of {asked!r} are scheduled by {', '.join(sorted(others))}, not by {snapshot.scheduler_name}"
+        words = f"the pods of {asked!r} are scheduled by {', '.join(sorted(others))}, not by {snapshot.scheduler_name}"
+        return f"{words}; `skysail explain --pod namespace/name` tells of pods scheduled one at a time"
     if kind and kind[0].lower() not in ("job", "podgroup"):
         return f"no pod of {snapshot.scheduler_name} belongs to a job {asked!r}"
     for job in snapshot.jobs:
