@@ -7,6 +7,7 @@ API. The longest stretch is what the event loop waits for at most: the longest t
 """
 
 import argparse
+import gc
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -133,6 +134,32 @@ def reclaiming(nodes: int) -> None:
     timed_cycle(cluster, f"nodes={nodes} a gang of 20 whole nodes takes them back from {4 * nodes} pods")
 
 
+def starving(nodes: int, jobs: int) -> float:
+    """A cluster full of two queues' pods, one of which borrows, and a line of jobs of different shapes; CPU seconds."""
+    cluster = Cluster(nodes)
+    for name, deserved in (("owner", 16_000 * nodes), ("borrower", 32_000 * nodes)):
+        cluster.world.set_queue(QueueSpec(name, figures={(ANY, "cpu"): Figures(deserved=deserved)}))
+    for number in range(4 * nodes):
+        pod = make_pod(
+            f"low-{number}", uid=f"low-{number}", labels={QUEUE: ("owner", "borrower")[number % 2]}, cpu="16",
+            scheduler=SCHEDULER_NAME, created=CREATED,
+        )  # fmt: skip
+        cluster.world.set_pod(bound(pod, f"node-{number % nodes:05}"))
+    cluster.cycle()
+    for number in range(jobs):
+        cluster.gang(f"wide-{number}", 2 + number, cpu="20", queue=("borrower", "owner")[number % 2])
+    gc.collect()
+    gc.freeze()  # as the process does once it is synced
+    start = time.process_time()
+    timed_cycle(cluster, f"nodes={nodes} {jobs} starving jobs of different shapes")
+    first = time.process_time() - start
+    cluster.world.remove_pod(f"low-{4 * nodes - 1}")
+    start = time.process_time()
+    timed_cycle(cluster, "cycle once a pod of nobody's ended")
+    print(f"batch   {(time.process_time() - start) / first:.2f} of the first cycle", flush=True)
+    return first
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodes", type=int, default=5000)
@@ -147,6 +174,8 @@ def main() -> None:
     timed("idle cycle", cluster.cycle, 1000)
     held_back(cluster, arguments.waiting, 10)
     reclaiming(arguments.nodes // 10)
+    once, twice = (starving(arguments.nodes // 10, jobs) for jobs in (100, 200))
+    print(f"batch twice as many starving jobs cost {twice / once:.2f} times as much", flush=True)
 
 
 if __name__ == "__main__":
