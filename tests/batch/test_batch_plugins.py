@@ -240,3 +240,18 @@ def test_metrics_tell_what_queues_use_and_who_waits_for_what():
     assert value("skysail_batch_queue_entitlement", gpu) == 6
     assert value("skysail_batch_jobs_waiting", {"queue": "q", "code": "QuotaExceeded"}) == 1
     assert value("skysail_batch_binds_total") == 4
+
+
+def test_a_job_whose_slots_find_no_node_waits_for_them_to_be_bound():
+    lab = Lab()
+    lab.nodes(1, gpus=8)
+    lab.queue("q")
+    lab.world.set_quota(QuotaSpec("default", "wide", "q", {GPU: 6, "cpu": 4000}, count=2))
+    lab.gang("job", 2, queue="q", gpus=6)
+    lab.gang("too-many", 3, queue="q", gpus=6)
+    lab.cycle()
+    assert (lab.code("job"), lab.numbers("job")["have"]) == ("WaitingQuotaBind", 1)
+    assert lab.code("too-many") == "NoQuotaSlot"
+    lab.nodes(1, "more", gpus=8)
+    lab.cycle(2)
+    assert lab.count("job") == 2

@@ -12,6 +12,7 @@ from skysail.batch.model.resources import ANY, amount_text
 from skysail.batch.placing import Shortage
 from skysail.batch.rows import fitting, signature, times
 from skysail.batch.session import Session
+from skysail.batch.slot_finding import owns, usable_slots
 
 ROOM = (
     told(Event.POD_GONE),
@@ -34,12 +35,7 @@ def shortage_outcome(session: Session, job: Job, shortage: Shortage | None) -> O
     if shortage.refusal is not None:
         return quota_outcome(queue, shortage.refusal, shortage.need)
     if shortage.lacks_slot:
-        return Outcome(
-            OutcomeCode.NO_QUOTA_SLOT,
-            f"{shortage.have} of {shortage.need} members find a slot of a Quota of queue {queue.name}",
-            {"queue": queue.name, "have": shortage.have, "need": shortage.need},
-            next_events=(told(Event.SLOT_CHANGED), *ROOM, *_queue_events(queue)),
-        )
+        return _no_slot(session, job, queue, shortage)
     if shortage.words:
         return Outcome(
             OutcomeCode.QUOTA_EXCEEDED, shortage.words, {"queue": queue.name}, next_events=_queue_events(queue)
@@ -52,6 +48,20 @@ def shortage_outcome(session: Session, job: Job, shortage: Shortage | None) -> O
     ready = job.counts().total
     need = max(job.min_member, ready + shortage.need)
     return _not_enough(session, job, ready + shortage.have, need, histogram, room)
+
+
+def _no_slot(session: Session, job: Job, queue: Queue, shortage: Shortage) -> Outcome:
+    """Its Quotas are too small for it; or they would do, but some of their slots find no node yet."""
+    task, slots = shortage.task, usable_slots(session, job)
+    seats = {slot.key: slot.times(task.request) if owns(slot, task) else 0 for slot in slots}
+    bound = sum(seats[slot.key] for slot in slots if slot.node)
+    words = f"{shortage.have} of {shortage.need} members find a slot of a Quota of queue {queue.name}"
+    numbers: dict[str, Number] = {"queue": queue.name, "have": shortage.have, "need": shortage.need}
+    events = (told(Event.SLOT_CHANGED), *ROOM, *_queue_events(queue))
+    if bound >= shortage.need or sum(seats.values()) < shortage.need:
+        return Outcome(OutcomeCode.NO_QUOTA_SLOT, words, numbers, next_events=events)
+    words += "; the others of its slots are not bound to a node"
+    return Outcome(OutcomeCode.WAITING_QUOTA_BIND, words, numbers, next_events=events)
 
 
 def quota_outcome(queue: Queue, refusal: Refusal, tasks: int = 1) -> Outcome:

@@ -66,6 +66,20 @@ class Slot:
             if resource != PODS
         )
 
+    def times(self, request: Mapping[str, int]) -> int:
+        """How many such tasks fit beside its holders, at most one where a task asks for nothing but to be there."""
+        if not self.has_room_for(request):
+            return 0
+        size, used = self.spec.resources, self.used
+        return min(
+            (
+                (size[resource] - used.get(resource, 0)) // amount
+                for resource, amount in request.items()
+                if resource != PODS and amount
+            ),
+            default=1,
+        )
+
     def room_left(self) -> int:
         """A measure of what is left, for the tightest fit: the sum of what its holders do not take."""
         return sum(amount - self.used.get(resource, 0) for resource, amount in self.spec.resources.items())
