@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 from skysail.api.core import Pod, PodSpec
-from skysail.api.errors import Expired
+from skysail.api.errors import Expired, RequestTimeout, Status, StatusCause, StatusDetails, Unreachable
 from skysail.api.meta import ObjectMeta
 from skysail.api.ports import ObjectList, WatchEvent
 from skysail.informer import Key, key_of, version_of
 from skysail.informer.reflector import INITIAL_EVENTS_END
 
 Event = WatchEvent[Pod]
+_TOO_LARGE = StatusDetails(causes=(StatusCause(reason="ResourceVersionTooLarge"),))
 
 
 def pod(name, version="1", *, namespace="default", node="", labels=None, uid=""):
@@ -70,6 +71,13 @@ class Collection:
         """Open watches stay open and never say anything again."""
         self.watchers.clear()
 
+    def restore(self):
+        """The server goes away and comes back with an empty store, whose versions begin anew."""
+        self.objects.clear()
+        self.history.clear()
+        self.version = 1
+        self.break_watches(Unreachable("connection reset"))
+
     def _tell(self, event: Event):
         self.history.append((self.version, event))
         self._send(event)
@@ -89,6 +97,7 @@ class Collection:
         self.requests.append(f"list rv={resource_version!r} limit={limit} continue={continue_token!r}")
         if self.list_faults:
             raise self.list_faults.popleft()
+        self._refuse_the_future(resource_version)
         items = [self.objects[key] for key in sorted(self.objects)]
         start = int(continue_token or 0)
         end = start + limit if limit else len(items)
@@ -106,6 +115,7 @@ class Collection:
         queue: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
         since = int(resource_version or 0)
         if send_initial_events and not self.ignores_initial_events:
+            self._refuse_the_future(resource_version)
             for key in sorted(self.objects):
                 queue.put_nowait(WatchEvent("ADDED", self.objects[key]))
             queue.put_nowait(self._bookmark_event(initial_end=True))
@@ -115,7 +125,8 @@ class Collection:
             for version, event in self.history:
                 if version > since:
                     queue.put_nowait(event)
-        self.watchers.append(queue)
+        if since <= self.version:
+            self.watchers.append(queue)
         try:
             async with asyncio.timeout(timeout_seconds):
                 while (event := await queue.get()) is not None:
@@ -127,6 +138,11 @@ class Collection:
         finally:
             if queue in self.watchers:
                 self.watchers.remove(queue)
+
+    def _refuse_the_future(self, version: str) -> None:
+        """A list must be as new as asked for; a watch just waits until the server has come so far."""
+        if int(version or 0) > self.version:
+            raise RequestTimeout(Status(details=_TOO_LARGE))
 
     def count(self, start: str) -> int:
         return sum(request.startswith(start) for request in self.requests)

@@ -359,6 +359,25 @@ def test_a_stream_that_goes_silent_is_abandoned_and_staleness_shows_it_meanwhile
     reflecting(scenario)
 
 
+@pytest.mark.parametrize("settings", [None, LISTS_ONLY])
+def test_a_server_that_came_back_with_younger_data_is_listed_once_its_silence_is_noticed(settings):
+    """It says nothing to a watch at a version that it will not reach for long."""
+
+    async def scenario(collection, store, reflector, clock):
+        for name in "abc":
+            collection.put(name)
+        await asyncio.sleep(2)
+        collection.restore()
+        collection.put("d")
+        await asyncio.sleep(300)
+        assert store.said[-1] == "replace d"
+        collection.put("e")
+        await asyncio.sleep(1)
+        assert store.said[-1] == "add e"
+
+    reflecting(scenario, settings=settings)
+
+
 def test_a_watch_that_ends_at_once_and_empty_backs_off_and_lists():
     async def scenario(collection, store, reflector, clock):
         await settle()

@@ -6,13 +6,14 @@
 2. put it in the store; the version it stands at is where the watch goes on;
 3. follow the watch; when it ends, open the next one at the last version seen.
 
-Only a version the server no longer has (410), or an error nobody understands, leads back to 1.
+Only a version the server does not have (410, or silence), or an error nobody understands, leads back to 1.
 
 | what happens                             | what the reflector does                                              |
 | ---------------------------------------- | -------------------------------------------------------------------- |
 | the watch ends after its time-out        | the next watch at the last version, at once                          |
 | the connection breaks or is refused, 429 | the next watch at the last version, after the backoff or Retry-After |
 | nothing is heard for too long            | the stream is abandoned; as above                                    |
+| likewise on a watch just reopened        | backoff, new round: our version may lie ahead of a restored server's |
 | 410, as status or as ERROR event         | version marked unavailable, backoff, new round                       |
 | the watch ends at once and empty         | backoff, new round                                                   |
 | WatchList refused, or without an end     | lists from then on                                                   |
@@ -277,6 +278,8 @@ class Reflector(Generic[T]):
                 count = await self._follow(stream, timeout + self.settings.grace_seconds)
             except (TooManyRequests, Unreachable) as error:
                 self._healthy_from = None
+                if isinstance(error, Silent) and trusted_after and self._heard_at <= started:
+                    raise
                 self._report(error)
                 await self._back_off(error)
                 trusted_after = self.settings.trust_seconds
