@@ -1,7 +1,10 @@
 """No victim dies in vain, whatever goes wrong with evictions.
 
 What preemption promises, as kube-scheduler does: the room of the pods evicted on a node for a preemptor is taken by the
-preemptor, or by another pod that is at least as important. It is no longer owed when
+preemptor, or by another pod that is at least as important. It may be taken as soon as the first of these pods is going:
+the others are evicted even if a more important pod took part of the room meanwhile, and the preemptor has to look for
+another node. (Evictions, once begun, go on without a look at the node; and only nominations of pods that are as
+important keep a pod off: upstream's `prepareCandidateAsync` and `addGENominatedPods`.) The room is no longer owed when
 
     the node went away, or takes no pods any more,
     the preemptor was deleted,
@@ -100,9 +103,10 @@ class History:
         return bool(went) and (self.room_came or bool(went & others))
 
     def is_taken(self, death: Death) -> bool:
-        """Whether somebody as important was bound there afterwards."""
+        """Whether somebody as important was bound there since the first of those evicted with it was going."""
         node_name, priority = death.eviction.node_name, self.priorities[death.eviction.preemptor.uid]
-        return any(node == node_name and self.priorities[uid] >= priority for uid, node in self.bindings[death.since :])
+        since = min(each.since for each in self.deaths.values() if each.eviction is death.eviction)
+        return any(node == node_name and self.priorities[uid] >= priority for uid, node in self.bindings[since:])
 
 
 class Chaos:

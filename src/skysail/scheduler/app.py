@@ -151,8 +151,6 @@ class Scheduler:
         self._recorders = Recorders(self.profiles)
         handle.attach(self.queue.nominator, self._activate, self._current, self._recorders.of_pod)
         self._writer = None if options.dry_run else StatusWriter(client, clock, self.metrics)
-        if self._writer is not None:
-            self.queue.nominator.under_way = self._writer.nomination_under_way
         self.handlers = ClusterEventHandlers(
             self.cache, self.queue, profiles=frozenset(self.profiles), now=self._now,
             reject_waiting=self.waiting.reject, metrics=self.metrics, groups=self._groups,

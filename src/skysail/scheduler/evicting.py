@@ -37,10 +37,14 @@ def make_evictor(
     def tell(profile: str, victim: Pod, message: str) -> None:
         recorders.of_profile(profile).event(victim, "Normal", "Preempted", message, action="Preempting")
 
+    def clear_nomination(pod: Pod) -> None:
+        queue.nominator.add(pod, "")
+        writer.submit(pod, Verdict(nominated_node=""))
+
     around = Surroundings(
         current=current, activate=activate, preempt_waiting=preempt_waiting, tell=tell, done=metrics.evicted,
         nominated_to=queue.nominator.pods_for_node,
-        clear_nomination=lambda pod: writer.submit(pod, Verdict(nominated_node="")),
+        clear_nomination=clear_nomination,
     )  # fmt: skip
     evictor = Evictor(client, clock, around)
     for profile in profiles:

@@ -120,7 +120,7 @@ class FailureHandler:
         """
         insist("noting a failed attempt", self._note, info, failure, attempt)
         if insist("bringing a pod back", self._requeue, info, failure):
-            insist("keeping a nomination", self._nominate, info.pod, failure.nominated_node)
+            insist("keeping a nomination", self._queue.nominator.add, info.pod, failure.nominated_node)
             insist("telling of a failed attempt", self._tell, profile, info.pod, failure)
         result = UNSCHEDULABLE if failure.status.is_rejected else ERROR
         insist("counting a failed attempt", self._metrics.attempt, result, profile, self._now() - start)
@@ -132,13 +132,6 @@ class FailureHandler:
             attempt.message, attempt.diagnosis = failure.message, failure.diagnosis
         if not rejected:
             _log.error("scheduling failed, will retry", extra={"pod": info.pod.key, "error": failure.message})
-
-    def _nominate(self, pod: Pod, node_name: str | None) -> None:
-        """Upstream forgets a nomination that is left as it is while the server has not heard of it."""
-        if node_name is None:
-            self._queue.nominator.keep(pod)
-        else:
-            self._queue.nominator.add(pod, node_name)
 
     def _requeue(self, info: QueuedPodInfo, failure: Failure) -> bool:
         info.clear_rejectors()
@@ -162,8 +155,8 @@ class FailureHandler:
         if self._writer is not None:
             reason = "Unschedulable" if failure.status.is_rejected else "SchedulerError"
             node_name = failure.nominated_node
-            if node_name is None:  # tell the server again, in case it has not heard of it
-                node_name = self._queue.nominator.node_of(pod) or None
+            if node_name is None:  # told again while the server seems not to have heard of it
+                node_name = self._queue.nominator.not_shown(pod)
             self._writer.submit(pod, Verdict(reason, message, node_name))
 
 

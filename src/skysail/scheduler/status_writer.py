@@ -182,12 +182,6 @@ class StatusWriter:
             self._metrics.count("dropped_writes_total", "condition")
         self._wake.set()
 
-    def nomination_under_way(self, pod: Pod) -> str | None:
-        """The nomination that the pod's status will have once everything is written; None when it stays as it is."""
-        note = self._notes.get(pod.metadata.uid)
-        verdict = note.verdict if note is not None else self._writing.get(pod.metadata.uid)
-        return verdict.nominated_node if verdict is not None else None
-
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:

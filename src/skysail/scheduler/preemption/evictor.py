@@ -174,7 +174,7 @@ class Evictor:
     def _clear_lower_nominations(self, eviction: Eviction) -> None:
         priority = eviction.preemptor.spec.priority or 0
         for other in list(self._around.nominated_to(eviction.node_name)):
-            if (other.spec.priority or 0) < priority and other.status.nominated_node_name:
+            if (other.spec.priority or 0) < priority:
                 self._around.clear_nomination(other)
 
     async def _side_by_side(self, eviction: Eviction, victims: list[Pod]) -> list[bool]:

@@ -1,12 +1,12 @@
 """Pods that were promised a node (by preemption, or by whoever wrote `status.nominatedNodeName`).
 
-Other pods of lower priority must leave that room alone. The promise made in memory counts before the API server has
-heard of it, and an update of the pod that does not change its nomination does not take it back.
+Other pods of lower priority must leave that room alone. A promise made here counts before the API server has heard of
+it, and until the pod's status shows it: the status may show earlier ones on the way, or nothing when writing failed.
 
 Source: pkg/scheduler/backend/queue/nominator.go, v1.36.
-Differs: while a nomination is being written, only that one counts, and an update that leaves the status' nomination as
-    it was leaves the one in memory as well. Upstream writes it before the next attempt begins, and goes back to what
-    the status says at any update, also where writing failed: the pod would forget where victims die for it.
+Differs: upstream goes back to what the status says at any update of a pod that was nominated once, also to a nomination
+    that was replaced since: the pod would forget where victims die for it. (It writes nominations before the next
+    attempt begins, so that this happens there only when writing fails, or when the watch lags behind.)
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,6 @@ from skysail.api.core import Pod
 
 IsPending = Callable[[Pod], bool]
 """Whether the pod still exists and is bound to no node, as the informers know it."""
-UnderWay = Callable[[Pod], str | None]
-"""The nomination that is being written into the pod's status, "" where one is taken back; None when none is."""
 
 
 class Nominator:
@@ -24,16 +22,14 @@ class Nominator:
 
     Args:
         is_pending: Asked before a nomination is taken: a pod that is gone or bound gets none.
-
-    Attributes:
-        under_way: Asked at updates: until they are written, nominations made here count. Set by whoever writes them.
     """
 
     def __init__(self, is_pending: IsPending = lambda pod: True) -> None:
         self._is_pending = is_pending
-        self.under_way: UnderWay = lambda pod: None
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
+        self._not_shown: dict[str, list[str]] = {}
+        """By uid, the nominations made here that the pod's status did not show yet, "" for none; the latest last."""
         self.version = 0
         """Rises with every change: a cheap way to see that nothing moved."""
 
@@ -45,39 +41,33 @@ class Nominator:
 
         Args:
             pod: The pod.
-            node_name: Where to; None takes what the pod's own status says, and does nothing when it says nothing.
+            node_name: Where to, "" takes a nomination back. None leaves it as it is: what was decided here and the
+                status does not show yet, else what the status says.
         """
-        self.remove(pod)
-        target = pod.status.nominated_node_name if node_name is None else node_name
-        if not target or not self._is_pending(pod):
-            return
-        self._node_of[pod.metadata.uid] = target
-        self._by_node.setdefault(target, {})[pod.metadata.uid] = pod
-        self.version += 1
+        not_shown = self._not_shown.get(pod.metadata.uid, [])
+        if node_name is not None:
+            standing = not_shown[-1] if not_shown else pod.status.nominated_node_name
+            if node_name != standing:
+                not_shown = [*(each for each in not_shown if each != node_name), node_name]
+        self._nominate(pod, not_shown)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Follow an update of the pod; a nomination that it does not change is kept."""
-        kept = self.under_way(new)
-        if kept is None and old.status.nominated_node_name == new.status.nominated_node_name:
-            kept = self._node_of.get(old.metadata.uid)
-        self.remove(old)
-        self.add(new, kept)
+        """Follow an update of the pod; the nomination changes only where that in its status did."""
+        uid, said = new.metadata.uid, new.status.nominated_node_name
+        not_shown = self._not_shown.get(uid, [])
+        if said != old.status.nominated_node_name:
+            not_shown = not_shown[not_shown.index(said) + 1 :] if said in not_shown else []
+        self._nominate(new, not_shown)
 
     def remove(self, pod: Pod) -> None:
-        """Forget the pod's nomination, if it has one."""
-        node_name = self._node_of.pop(pod.metadata.uid, None)
-        if node_name is None:
-            return
-        pods = self._by_node[node_name]
-        del pods[pod.metadata.uid]
-        if not pods:
-            del self._by_node[node_name]
-        self.version += 1
+        """Forget all about the pod's nominations."""
+        self._not_shown.pop(pod.metadata.uid, None)
+        self._withdraw(pod.metadata.uid)
 
-    def keep(self, pod: Pod) -> None:
-        """An attempt left the pod's nomination as it is; also while the server has not heard of it."""
-        kept = self.under_way(pod)
-        self.add(pod, self._node_of.get(pod.metadata.uid) if kept is None else kept)
+    def not_shown(self, pod: Pod) -> str | None:
+        """The nomination that the pod's status ought to show and does not yet, "" for none; None when it shows it."""
+        not_shown = self._not_shown.get(pod.metadata.uid)
+        return not_shown[-1] if not_shown else None
 
     def node_of(self, pod: Pod) -> str:
         """Where the pod is nominated to; empty when nowhere."""
@@ -91,3 +81,26 @@ class Nominator:
     def by_node(self) -> Mapping[str, Mapping[str, Pod]]:
         """All nominations: node name, then uid; for reading only."""
         return self._by_node
+
+    def _nominate(self, pod: Pod, not_shown: list[str]) -> None:
+        uid = pod.metadata.uid
+        self.remove(pod)
+        if not self._is_pending(pod):
+            return
+        if not_shown:
+            self._not_shown[uid] = not_shown
+        target = not_shown[-1] if not_shown else pod.status.nominated_node_name
+        if target:
+            self._node_of[uid] = target
+            self._by_node.setdefault(target, {})[uid] = pod
+            self.version += 1
+
+    def _withdraw(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
+        if node_name is None:
+            return
+        pods = self._by_node[node_name]
+        del pods[uid]
+        if not pods:
+            del self._by_node[node_name]
+        self.version += 1
