@@ -6,11 +6,14 @@ from collections import Counter
 import pytest
 
 from skysail.batch.actions import reclaim
+from skysail.batch.cycle import cycle_steps
 from skysail.batch.model.specs import Preemption, ZoneWish
+from skysail.batch.pausing import Pause
 from skysail.batch.plugins.gang import Gang
 from skysail.batch.prospects import Relief
 from skysail.batch.registrar import Registrar
 from skysail.batch.statement import Statement
+from skysail.testing.builders import make_pod
 from tests.batch.lab import SEEDS, Lab, figures
 
 POLICIES = ("LowerPriority", "LowerOrNewerEqualPriority", "Never")
@@ -170,3 +173,23 @@ def test_places_that_need_room_made_before_them_do_not_go_first():
     lab.gang("wide", 3, queue="owner", gpus=3)
     lab.cycle(4)
     assert (lab.count("wide"), len(lab.evicted)) == (3, 5)
+
+
+def test_what_the_other_engine_does_while_victims_are_evicted_in_simulation_is_not_missed():
+    lab = full_cluster(20, 8, owner=160, borrower=0)
+    lab.gang("wide", 60, queue="owner", gpus=1)
+    running, within = cycle_steps(lab.world, lab.configuration), 0
+    while True:
+        try:
+            pause = next(running)
+        except StopIteration as end:
+            session = end.value
+            break
+        if pause is Pause.WITHIN:
+            other = make_pod(f"other{within}", uid=f"other{within}", cpu="100m", node=f"n{within % 20:03}")
+            lab.world.cache.add_pod(other)
+            within += 1
+    table = session.nodes.table
+    assert within > 3
+    assert len(session.effects.evictions) == 60
+    assert all(table.info(row) is lab.world.cache.node_info(name) for name, row in table.rows.items())

@@ -74,10 +74,17 @@ class ReclaimArguments(Arguments, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Units that leave for a job, which then fits."""
+    """Units that leave for a job, which then fits.
+
+    Attributes:
+        units: Which.
+        released: The session's count of releases before.
+        potential: What it was before, where the move must lower it.
+    """
 
     units: Sequence[Unit]
-    keys: Sequence[tuple[str, str]]
+    released: int
+    potential: tuple[object, object] | None
 
 
 class Reclaim:
@@ -152,8 +159,8 @@ class Reclaim:
             legal = yield from _legal_together(session, pool, order, balance)
             found = (yield from self._shortest(session, job, legal)) if legal else 0
             if found:
-                move = Move((yield from self._put_back(session, job, legal[:found])), keys)
-                if (yield from self._make(session, job, move)):
+                leaving = yield from self._put_back(session, job, legal[:found])
+                if (yield from self._make(session, job, leaving)):
                     return True
             elif len(legal) == len(units):
                 return False  # it does not fit with all of them gone
@@ -215,30 +222,37 @@ class Reclaim:
 
     # -- making ----------------------------------------------------------------------------------------------------
 
-    def _make(self, session: Session, job: Job, move: Move) -> StepsTo[bool]:
-        world = session.world
-        takes_from_others = any(
-            unit.tier is Tier.OVER and not borrows_by_threshold(session, job, unit) for unit in move.units
-        )
-        before, released = potential(session) if takes_from_others else (0, 0), session.nodes.released
-        bundle = _bundle(session, job)
+    def _make(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[bool]:
+        takes = any(unit.tier is Tier.OVER and not borrows_by_threshold(session, job, unit) for unit in units)
+        must_lower = takes and not self._is_forced(session, job)
+        move = Move(units, session.nodes.released, potential(session) if must_lower else None)
+        generation = session.world.cache.generation
         with session.statement() as statement:
-            yield from _evict_in_steps(statement, move.units)
-            if not _place(session, statement, job):
-                return False
-            if takes_from_others and not self._is_forced(session, job) and not lowers_potential(session, before):
-                return False
-            claims = [self._claim(session, each, move) for each in bundle]
-            if not statement.commit(claims[0]):
-                session.catch_up()
-                return False
+            yield from _evict_in_steps(statement, units)
+            moved = session.world.cache.generation != generation
+            made = self._finish(session, statement, job, move)
+        if moved:
+            session.catch_up()
+        return made
+
+    def _finish(self, session: Session, statement: Statement, job: Job, move: Move) -> bool:
+        """Place the job where the units left, and commit that if the move is legal in the final state."""
+        bundle = _bundle(session, job)
+        if not _place(session, statement, job):
+            return False
+        if move.potential is not None and not lowers_potential(session, move.potential):
+            return False
+        claims = [self._claim(session, each, move) for each in bundle]
+        if not statement.commit(claims[0]):
+            session.catch_up()
+            return False
         for each, claim in zip(bundle, claims, strict=True):
-            world.set_claim(each, claim)
+            session.world.set_claim(each, claim)
             session.effects.claims.append(claim)
             session.settle(each, waiting_for_victims(claim), claim.deadline)
             session.note("claim", each.key, *sorted(claim.victims), *sorted(map("@".join, claim.placement.items())))
         session.nodes.refresh()
-        note_taken(session, released, (unit.job for unit in move.units))
+        note_taken(session, move.released, (unit.job for unit in move.units))
         return True
 
     @staticmethod
@@ -253,7 +267,7 @@ class Reclaim:
             with session.statement() as statement:
                 _evict(statement, units)
                 fits = _place(session, statement, job) and all_find_places(session, units)
-            if fits and (yield from self._make(session, job, Move(units, ()))):
+            if fits and (yield from self._make(session, job, units)):
                 return True
             yield from session.pause_within()
         return False
