@@ -246,3 +246,28 @@ def test_an_object_of_the_start_that_the_server_refuses_is_told_with_its_place(r
 def test_what_is_gone_already_may_be_deleted(replay):
     cycles, _ = replay(steps=[{"at": 1, "delete": "Pod/nobody"}], run={"cycles": 3})
     assert len(cycles) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("nodes: -1", "nodes"),
+        ("run: {until: .inf}", "run.until"),
+        ("run: {until: .nan}", "run.until"),
+        ("run: {cycles: -5}", "run.cycles"),
+        ("steps: [{at: .nan, crash: scheduler}]", "steps[0].at"),
+        ("steps: [{at: .inf, crash: scheduler}]", "steps[0].at"),
+        ("steps: [{at: 1, delayWatch: {kind: Pod, seconds: .nan}}]", "steps[0].delayWatch.seconds"),
+        ("steps: [{at: 1, failBind: {match: x, times: -3}}]", "steps[0].failBind.times"),
+        ("steps: [{at: 1, addNode: {name: n, capacity: {cpu: abc}}}]", "steps[0].addNode.capacity.cpu"),
+        ("objects: [{apiVersion: v1, kind: Node, metadata: {name: n}, status: {capacity: {cpu: -1}}}]",
+         "objects[0].status.capacity.cpu"),
+        ("nodes: 1\nsteps: [{at: 1, setDevice: {node: node-0, count: -1}}]", "steps[0].setDevice.count"),
+    ],
+)  # fmt: skip
+def test_a_figure_with_which_no_run_would_end_or_begin_is_refused_by_its_path(tmp_path, text, where):
+    file = tmp_path / "scenario.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_scenario(file)
+    assert f": {where}: " in str(caught.value)

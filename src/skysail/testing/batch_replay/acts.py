@@ -1,7 +1,7 @@
 """What may happen in a scenario: one record for each act."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -103,7 +103,7 @@ class FailBind(Part, frozen=True, kw_only=True):
     """
 
     match: str | PodMatch = "*"
-    times: int = 1
+    times: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     def pods(self) -> PodMatch:
         """Which pods, in full."""
@@ -178,8 +178,8 @@ class SetDevice(Part, frozen=True, kw_only=True):
 
     node: str
     resource: str = "nvidia.com/gpu"
-    count: int | None = None
-    healthy: int | None = None
+    count: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    healthy: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class Crash(Part, frozen=True, kw_only=True):

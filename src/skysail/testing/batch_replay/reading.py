@@ -4,6 +4,7 @@ Every act takes one thing or a list of them. Where a thing is an object of the c
 `{kind, name, namespace}` or `Kind/namespace/name` does.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from skysail.api.errors import ConfigError
+from skysail.api.quantity import parse_quantity
 from skysail.api.raw import Raw
 from skysail.testing.batch_replay.acts import (
     Act,
@@ -149,7 +151,7 @@ def _delay_watch(value: object, place: Place) -> list[Act]:
     found = _convert(value, DelayWatch, place)
     if found.kind != "*":
         _check_kind(found.kind, "", place)
-    if found.seconds < 0:
+    if not 0 <= found.seconds < math.inf:
         raise place.below("seconds").fault(f"no less than 0 is wanted, not {found.seconds:g}")
     return [found]
 
@@ -171,7 +173,7 @@ def _add_node(value: object, place: Place) -> list[Act]:
         return [node_of(check_object({"apiVersion": "v1", "kind": "Node", **value}, place), place)]
     if isinstance(value, dict) and "allocatable" in value and "capacity" not in value:
         value = {("capacity" if field == "allocatable" else field): each for field, each in value.items()}
-    return [_convert(_with_name(value), AddNode, place)]
+    return [_checked_node(_convert(_with_name(value), AddNode, place), place.below("capacity"))]
 
 
 def node_of(obj: Raw, place: Place) -> AddNode:
@@ -187,7 +189,19 @@ def node_of(obj: Raw, place: Place) -> AddNode:
         "unschedulable": spec.get("unschedulable", False),
         "status": status,
     }
-    return _convert(found, AddNode, place)
+    return _checked_node(_convert(found, AddNode, place), place.below("status.capacity"))
+
+
+def _checked_node(node: AddNode, place: Place) -> AddNode:
+    """Whether it could ever be registered: what a node has are quantities, none below 0."""
+    for resource, amount in node.capacity.items():
+        try:
+            is_one = parse_quantity(str(amount)).nano >= 0
+        except ValueError:
+            is_one = False
+        if not is_one:
+            raise place.below(resource).fault(f"a quantity from 0 on is wanted, not {amount!r}")
+    return node
 
 
 def _set_device(value: object, place: Place) -> list[Act]:

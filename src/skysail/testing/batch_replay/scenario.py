@@ -21,10 +21,11 @@ steps:                                      # any number of acts at a moment, do
 run: {cycles: 30}                           # or {until: 60}, seconds; when absent, 20 seconds after the last step
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import yaml
@@ -41,6 +42,7 @@ from skysail.testing.batch_replay.reading import ACTS, Place, node_of, read_acts
 
 GRACE_SECONDS: Final = 20.0
 """How long a run goes on after its last step when nothing else is said."""
+MOST_NODES: Final = 100_000
 FIRST: Final = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 2, "Node": 3}
 """What is made before everything else at the start, whatever the order in the file: others cannot do without."""
 
@@ -53,7 +55,7 @@ class Run(Part, frozen=True, kw_only=True):
         until: Seconds.
     """
 
-    cycles: int | None = None
+    cycles: Annotated[int, msgspec.Meta(ge=1)] | None = None
     until: float | None = None
 
 
@@ -105,7 +107,7 @@ class _File(Part, frozen=True, kw_only=True):
     scheduler_name: str = "sky-scheduler"
     steps: tuple[Any, ...] = ()
     run: Run | None = None
-    nodes: int = 0
+    nodes: Annotated[int, msgspec.Meta(ge=0, le=MOST_NODES)] = 0
     config: Raw | str | None = None
     seed: int = 0
     name: str = ""
@@ -133,6 +135,8 @@ def read_scenario(path: Path) -> Scenario:
     run = file.run or Run(until=GRACE_SECONDS + max((step.at for step in steps), default=0.0))
     if (run.cycles is None) == (run.until is None):
         raise place.below("run").fault("one of cycles and until is wanted")
+    if run.until is not None:
+        _seconds(run.until, place.below("run").below("until"))
     return Scenario(
         tuple((Apply(object=obj), where) for obj, where in objects if obj["kind"] != "Node"),
         tuple(nodes),
@@ -233,7 +237,7 @@ def _seconds(value: object, place: Place) -> float:
             return parse_duration(value)
         except ValueError as error:
             raise place.fault(f"seconds are wanted, not {value!r}") from error
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise place.fault(f"seconds from 0 on are wanted, not {value!r}")
     return float(value)
 
