@@ -58,6 +58,27 @@ class QueueModel(RuleBasedStateMachine):
         info = self.in_flight.pop(sorted(self.in_flight)[0])
         self.fail(info, {refuser}, set())
 
+    @precondition(lambda self: self.queue.has_ready)
+    @rule(
+        before=st.booleans(),
+        during=st.sampled_from(RESOURCES),
+        new=st.integers(0, 5),
+        refusers=st.tuples(st.sampled_from(PLUGINS), st.sampled_from(PLUGINS)),
+        oldest_first=st.booleans(),
+    )
+    def attempts_overlap(self, before, during, new, refusers, oldest_first):
+        """An event comes while several attempts go on; then the oldest and the youngest fail, in either order."""
+        self.pop()
+        if before:
+            self.event(during, new + 1)
+        if self.queue.has_ready:
+            self.pop()
+        self.event(during, new)
+        by_age = [entry.metadata.name for entry in self.queue.in_flight_pods]
+        ending = (by_age[0], by_age[-1]) if oldest_first else (by_age[-1], by_age[0])
+        for name, refuser in zip(dict.fromkeys(ending), refusers, strict=False):
+            self.fail(self.in_flight.pop(name), {refuser}, set())
+
     @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 7.0]))
     def time_passes(self, seconds):
         self.now += seconds
@@ -176,7 +197,7 @@ class QueueModel(RuleBasedStateMachine):
         assert out == {name for name, known in self.known.items() if not known.spec.scheduling_gates}
 
 
-EXAMPLES = 60 * max(1, int(os.environ.get("SOAK_SEEDS", "10")) // 10)
+EXAMPLES = 120 * max(1, int(os.environ.get("SOAK_SEEDS", "10")) // 10)
 QueueModel.TestCase.settings = settings(
     max_examples=EXAMPLES, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )
