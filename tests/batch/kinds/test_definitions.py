@@ -82,6 +82,7 @@ def test_defaults_are_filled_in():
         (JOB_QUEUES, {"order": "FIFO"}, "spec"),
         (QUOTAS, {"queue": "a"}, "spec.resources"),
         (QUOTAS, {"queue": "a", "resources": {}}, "spec.resources"),
+        (QUOTAS, {"queue": "a", "resources": {"cpu": 1}, "count": 2147483647}, "spec.count"),
         (POD_GROUPS, {"minMember": -1}, "spec.minMember"),
         (POD_GROUPS, {"subGroups": [{"name": "a"}, {"name": "a"}]}, "spec.subGroups[1]"),
     ],

@@ -7,13 +7,16 @@ not charged again.
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 
 from skysail.api.meta import ApiObject, LabelSelector, Struct
 from skysail.batch.kinds.parts import GROUP, VERSION, Conditions, DurationText, ResourceAmounts
 from skysail.controller.customresources import Column, CustomResource
+
+MOST_SLOTS: Final = 10_000
+"""Each slot is kept, placed and shown by itself; more of them are more Quotas."""
 
 
 class JobReference(Struct, frozen=True, gc=False):
@@ -72,7 +75,7 @@ class QuotaSpec(Struct, frozen=True, gc=False):
     Attributes:
         queue: Whose share they are charged to.
         resources: The size of one.
-        count: How many.
+        count: How many, 10,000 at most.
         flavor: The class of nodes they are for; empty is any.
         node_selector: Labels of the nodes they may be bound to.
         priority_class_name: Which is bound first.
@@ -88,7 +91,7 @@ class QuotaSpec(Struct, frozen=True, gc=False):
 
     queue: Annotated[str, msgspec.Meta(min_length=1)]
     resources: Annotated[ResourceAmounts, msgspec.Meta(min_length=1)]
-    count: Annotated[int, msgspec.Meta(ge=0)] = 1
+    count: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLOTS)] = 1
     flavor: str = ""
     node_selector: Mapping[str, str] = {}
     priority_class_name: str = ""
