@@ -94,8 +94,8 @@ async def test_the_scheduler_needs_no_more_than_its_role(control_plane: ControlP
     async with connect(control_plane.kubeconfig) as client:
         limited = await deployed(control_plane, client, "skysail-scheduler", "-k", str(base))
         await create_nodes(client, [plain_node("n0", cpu="1")])
-        with our_scheduler(control_plane, "sky-scheduler", "--kubeconfig", str(limited), "--leader-elect"):
-            pods = [plain_pod(f"p{number}", "sky-scheduler") for number in range(20)]
+        with our_scheduler(control_plane, "skysail-scheduler", "--kubeconfig", str(limited), "--leader-elect"):
+            pods = [plain_pod(f"p{number}", "skysail-scheduler") for number in range(20)]
             await create_all(client, PODS, pods, "default")
             async with asyncio.timeout(60):
                 await wait_bound(client, "default", 20)
