@@ -245,3 +245,24 @@ def test_what_is_being_written_is_not_written_twice():
             task.cancel()
 
     run_virtual(main)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_nothing_more_is_said_of_a_pod_once_it_is_about_to_be_bound(lost):
+    async def main(clock):
+        client = SlowFirst(lost)
+        writer = StatusWriter(client, clock, SchedulerMetrics())
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            writer.submit(pod(), REFUSED)
+            await settle(within=1.0)
+            writer.submit(pod(), Verdict("Unschedulable", "another"))
+            await writer.end("uid-web")
+            done = list(client.written)
+            assert [REFUSED.message in text for _, text in done] == ([] if lost else [True])
+            await settle(within=60.0)
+            assert client.written == done
+            assert len(writer) == 0
+            task.cancel()
+
+    run_virtual(main)

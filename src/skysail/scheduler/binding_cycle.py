@@ -82,6 +82,8 @@ class BindingCycle:
         self._queue.done(pod.metadata.uid)
         status = await binding.pre_bind(state, pod, node_name, skipped)
         if status.is_success:
+            if self._writer is not None:
+                await self._writer.end(pod.metadata.uid)
             status = await binding.bind(state, pod, node_name)
         return None if status.is_success else Failure(status)
 

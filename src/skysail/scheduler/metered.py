@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from skysail.api.kinds import RESOURCE_CLAIMS, Kind
 from skysail.api.raw import Raw
 from skysail.client.api_client import ApiClient
+from skysail.scheduler.failure import insist
 from skysail.scheduler.metrics import SchedulerMetrics
 
 T = TypeVar("T")
@@ -32,7 +33,10 @@ class MeteredClient:
             await self._client.bind(namespace, name, uid, node_name)
             ok = True
         finally:
-            self._metrics.called(CALL_TYPE, ok, self._now() - start)
+            insist("counting a binding", self._count_binding, ok, start)
+
+    def _count_binding(self, ok: bool, start: float) -> None:
+        self._metrics.called(CALL_TYPE, ok, self._now() - start)
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         """Read an object from the API server."""
@@ -48,7 +52,7 @@ class MeteredClient:
             status = "success"
             return made
         finally:
-            self._metrics.count("resourceclaim_creates_total", status)
+            insist("counting a claim", self._metrics.count, "resourceclaim_creates_total", status)
 
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", *, uid: str = "") -> None:
         """Delete an object, with `uid` only that very one."""

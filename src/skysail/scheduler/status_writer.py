@@ -160,6 +160,7 @@ class StatusWriter:
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._wake = asyncio.Event()
         self._writing: dict[str, Verdict] = {}
+        self._ending: dict[str, asyncio.Event] = {}
         metrics.pending_calls[CALL_TYPE] = self.__len__
 
     def __len__(self) -> int:
@@ -182,6 +183,15 @@ class StatusWriter:
             self._metrics.count("dropped_writes_total", "condition")
         self._wake.set()
 
+    async def end(self, uid: str) -> None:
+        """Say no more about a pod that is about to be bound: a late refusal would stay in a bound pod's status.
+
+        What waits is dropped; what is being written is waited for, and not tried again.
+        """
+        self._notes.pop(uid, None)
+        if uid in self._writing:
+            await self._ending.setdefault(uid, asyncio.Event()).wait()
+
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -201,6 +211,8 @@ class StatusWriter:
             finally:
                 del self._writing[uid]
                 self._wake.set()
+                if (ending := self._ending.pop(uid, None)) is not None:
+                    ending.set()
 
     def _next(self) -> str | None:
         return next((uid for uid in self._notes if uid not in self._writing), None)
@@ -220,7 +232,8 @@ class StatusWriter:
                 return
             except Unreachable as error:
                 _log.debug("pod status not written yet", extra={"pod": pod.key, "error": str(error)})
-                if pod.metadata.uid in self._notes:  # there is something newer to say
+                uid = pod.metadata.uid
+                if uid in self._notes or uid in self._ending:  # there is something newer to say, or nothing any more
                     return
                 await asyncio.sleep(_FIRST_WAIT_SECONDS * 5**attempt)
             else:
