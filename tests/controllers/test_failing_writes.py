@@ -90,7 +90,9 @@ async def reports(cluster: Cluster) -> dict[str, Any]:
     for kind in REPORTING:
         for obj in (await cluster.client.list(as_raw(kind))).items:
             meta = obj["metadata"]
-            name = meta.get("generateName") or meta["name"].removesuffix(meta["uid"])
+            name = meta.get("generateName") or meta["name"]
+            if kind is PERSISTENT_VOLUMES:  # called after the claim's uid
+                name = obj["spec"]["claimRef"]["name"]
             found.setdefault(f"{kind.plural} {name}", []).append(timeless(obj.get("status")))
     return {name: sorted(each, key=str) for name, each in found.items()}
 
