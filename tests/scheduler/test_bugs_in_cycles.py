@@ -154,8 +154,8 @@ class Story:
         """Permit holds a pod until it is let go."""
         self.made += 1
         await self.world.pod(name := f"p{self.made}", cpu="1m")
-        for _ in range(4):
-            await settle(within=5.0)
+        for _ in range(8):
+            await settle(within=2.0)  # less than Permit holds it
             for waiting in self.scheduler.waiting:
                 waiting.allow(Holder.name)
         await settle(within=5.0)

@@ -43,15 +43,14 @@ class SleepingPods:
 
     def put(self, info: QueuedPodInfo) -> bool:
         """Add a pod, or index it anew when its refusers changed; whether it is new here. Cost: one step a refuser."""
-        key, is_new = info.key, info.key not in self._pods
+        key, is_new, profile = info.key, info.key not in self._pods, scheduler_name(info.pod)
+        groups = tuple((profile, plugin) for plugin in info.rejectors) or ((profile, ""),)
         if is_new:
             self._sequence += 1
             info.sequence = self._sequence
         else:
             self._unindex(key)
         self._pods[key] = info
-        profile = scheduler_name(info.pod)
-        groups = tuple((profile, plugin) for plugin in info.rejectors) or ((profile, ""),)
         self._groups[key] = groups
         for group in groups:
             self._members.setdefault(group, {})[key] = info
