@@ -10,7 +10,7 @@ from skysail.api.core import PersistentVolumeClaimVolumeSource, Pod, Volume
 from skysail.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, Kind
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.config import default_configuration
-from skysail.batch.kinds import POD_GROUPS, QUEUES, batch_definitions
+from skysail.batch.kinds import POD_GROUPS, QUEUES, QUOTAS, batch_definitions
 from skysail.informer.factory import InformerFactory
 from skysail.scheduler.app import Scheduler
 from skysail.simulator.cluster import default_configuration as kube_configuration
@@ -282,3 +282,24 @@ async def test_a_pod_waits_for_its_volume_and_goes_where_it_is(cluster, batch):
 async def is_promised(cluster):
     volume = await cluster.get(PERSISTENT_VOLUMES, "disk", "")
     return volume.spec.claim_ref is not None and volume.spec.claim_ref.name == "data"
+
+
+async def test_where_the_slots_of_a_quota_are_is_written_once_for_all_that_changed(cluster, batch, monkeypatch):
+    await set_up(batch, nodes=4)
+    await batch.settle()
+    patches, patch = [], batch.engine.writing._client.patch
+
+    async def noted(kind, name, namespace, body, **more):
+        patches.append(len(msgspec.json.encode(body)))
+        return await patch(kind, name, namespace, body, **more)
+
+    monkeypatch.setattr(batch.engine.writing._client, "patch", noted)
+    spec = {"queue": "default", "resources": {"cpu": "1"}, "count": 200, "releasePolicy": {"type": "Never"}}
+    body = {"apiVersion": QUOTAS.api_version, "kind": "Quota", "metadata": {"name": "many", "namespace": "default"}}
+    await cluster.client.create(QUOTAS, body | {"spec": spec})
+    await batch.settle()
+    quota = await cluster.get(QUOTAS, "many")
+    assert (quota.status.phase, {slot.phase for slot in quota.status.slots}) == ("Bound", {"Bound"})
+    assert len(quota.status.slots) == 200
+    assert len(patches) <= 2
+    assert sum(patches) < 2 * 200 * 100

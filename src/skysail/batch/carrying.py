@@ -76,6 +76,8 @@ class Carrying:
         self._binder = BoundedBinder(client, parallel, _node_missing)
         self._batch_seconds = batch_seconds
         self.under_way = 0
+        self._quotas: dict[str, bool] = {}
+        """Quotas whose status is being written, and whether slots changed since that write began."""
 
     def start(self, cycle: Cycle, group: asyncio.TaskGroup) -> None:
         """Begin with everything a cycle decided; never waits."""
@@ -93,8 +95,10 @@ class Carrying:
             group.create_task(self._counted(self._drain(leaving)), name=f"drain {leaving.key}")
         for claim in effects.ended:
             group.create_task(self._counted(self._claims.erase(claim)), name=f"end of claim {claim.id}")
-        for slot in (*effects.slots, *effects.released):
-            group.create_task(self._counted(self._write_slot(slot)), name=f"slot {slot.key}")
+        for key in dict.fromkeys(slot.spec.key for slot in (*effects.slots, *effects.released)):
+            if key not in self._quotas:
+                group.create_task(self._counted(self._write_slots(key)), name=f"slots of {key}")
+            self._quotas[key] = True
 
     async def _counted(self, work: "asyncio.Future[None] | object") -> None:
         self.under_way += 1
@@ -104,8 +108,14 @@ class Carrying:
             self.under_way -= 1
             self._changed()
 
-    async def _write_slot(self, slot: object) -> None:
-        await self._writing.write_slot(slot)  # type: ignore[arg-type]
+    async def _write_slots(self, key: str) -> None:
+        """Write a Quota's status until it says what is; one write for all slots that changed meanwhile."""
+        try:
+            while self._quotas[key]:
+                self._quotas[key] = False
+                await self._writing.write_slots(key)
+        finally:
+            del self._quotas[key]
 
     # -- binding ---------------------------------------------------------------------------------------------------
 

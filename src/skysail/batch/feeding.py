@@ -42,7 +42,7 @@ from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup
 from skysail.batch.kinds import reading as own
 from skysail.batch.listening import Listening
 from skysail.batch.model.outcome import Event
-from skysail.batch.model.slot import Slot
+from skysail.batch.model.slot import Slot, slot_key
 from skysail.batch.object_lister import ObjectLister
 from skysail.batch.world import World
 from skysail.client.api_client import ApiClient
@@ -319,9 +319,9 @@ class Feeding(Listening):
 
     def slots_of(self, key: str) -> list[Slot]:
         """The slots of a Quota, by index."""
-        return sorted(
-            (slot for slot in self._world.slots.values() if slot.spec.key == key), key=lambda slot: slot.index
-        )
+        spec = self._world.quotas.get(key)
+        keys = [slot_key(spec, index) for index in range(spec.count)] if spec is not None else []
+        return [slot for each in keys if (slot := self._world.slots.get(each)) is not None]
 
     def _quota(self, quota: Quota) -> None:
         self.quotas[quota.key] = quota

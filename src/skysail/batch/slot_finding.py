@@ -58,13 +58,20 @@ class Seats:
         session = self._session
         fitting_slots = [
             slot
-            for slot in self._slots
+            for slot in self._unlike()
             if slot.has_room_for(task.request) and owns(slot, task) and session.quota_predicate(task, slot)
         ]
         return sorted(
             fitting_slots,
             key=lambda slot: (not slot.node, -session.quota_order_score(task, slot), slot.room_left(), slot.key),
         )
+
+    def _unlike(self) -> list[Slot]:
+        """Of empty slots of one Quota on one node only the first: what holds for it holds for the others."""
+        first: dict[object, Slot] = {}
+        for slot in self._slots:
+            first.setdefault(slot.key if slot.holders else (slot.spec.key, slot.node), slot)
+        return list(first.values())
 
     def _fits_there(self, task: Task, slot: Slot) -> bool:
         """Whether predicates allow the task on the slot's node, the slot's own room apart."""

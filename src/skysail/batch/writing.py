@@ -20,7 +20,7 @@ from skysail.batch.feeding import Feeding
 from skysail.batch.kinds import POD_GROUPS, QUOTAS
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.outcome import Outcome
-from skysail.batch.model.slot import Slot
+from skysail.batch.model.slot import common_phase
 from skysail.client.api_client import ApiClient
 from skysail.client.bodies import STRATEGIC
 
@@ -135,14 +135,26 @@ class StatusWriting:
         await asyncio.sleep(self._pause)
         return True
 
-    async def write_slot(self, slot: Slot) -> bool:
-        """Write where a Quota's slots are; whether that is done."""
-        quota = self._feeding.quotas.get(slot.spec.key)
-        if quota is None:
+    async def write_slots(self, key: str) -> bool:
+        """Write where all of a Quota's slots are, with one request; whether that is done.
+
+        Who sits in them is told by `skysail.batch.controllers.standing_writing`, which has time; what it said stays.
+
+        Args:
+            key: `namespace/name` of the Quota.
+
+        Cost: Grows with the slots, so it is called once for all that changed.
+        """
+        quota = self._feeding.quotas.get(key)
+        slots = self._feeding.slots_of(key)
+        if quota is None or not slots:
             return False
-        slots: list[Raw] = [
-            {"index": each.index, "phase": each.phase, "nodeName": each.node, "holders": []}
-            for each in self._feeding.slots_of(slot.spec.key)
+        holders = {each.index: list(each.holders) for each in quota.status.slots}
+        rows: list[Raw] = [
+            {"index": each.index, "phase": each.phase, "nodeName": each.node, "holders": holders.get(each.index, [])}
+            for each in slots
         ]
-        patch = {"status": {"phase": slot.phase, "slots": slots, "nodeName": slot.node if len(slots) == 1 else None}}
-        return await self.patch(QUOTAS, quota.key, patch)
+        node = slots[0].node if len(slots) == 1 else None
+        return await self.patch(
+            QUOTAS, key, {"status": {"phase": common_phase(slots), "slots": rows, "nodeName": node}}
+        )

@@ -20,7 +20,10 @@ class AllocateQuota:
     def execute(self, session: Session) -> Steps:
         """Bind pending slots, each by itself."""
         pending = [slot for slot in session.world.slots.values() if slot.phase == "Pending"]
+        homeless: set[str] = set()
         for slot in sorted(pending, key=session.quota_key):
+            if slot.spec.key in homeless:
+                continue  # slots of a Quota are alike, and here room only becomes less
             if slot.spec.queue not in session.world.tree or not _is_pending(session, slot):
                 continue
             with session.statement() as statement:
@@ -28,6 +31,8 @@ class AllocateQuota:
                 if node is not None and statement.allocate_quota(slot, node) is None:
                     statement.commit()
                     session.note("slot", slot.key, node)
+                else:
+                    homeless.add(slot.spec.key)
             yield from session.pause()
 
     def uninitialize(self) -> None:

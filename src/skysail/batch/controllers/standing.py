@@ -18,7 +18,7 @@ from skysail.batch.model.outcome import Outcome
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.quorum import is_met
 from skysail.batch.model.resources import ANY, ResourceVector
-from skysail.batch.model.slot import Slot
+from skysail.batch.model.slot import Slot, common_phase
 from skysail.batch.shares import Entitlements
 from skysail.batch.world import World
 
@@ -249,13 +249,11 @@ def quota_status(
         now: Seconds since 1970.
     """
     bound = bool(slots) and all(slot.node for slot in slots)
-    phases = {slot.phase for slot in slots}
-    phase = "Bound" if bound and phases == {"Bound"} else "Releasing" if "Releasing" in phases else "Pending"
     nodes = [slot.node for slot in slots if slot.node]
     shared = {zones.get(node, "") for node in nodes}
     holders = [tasks.get(uid, uid) for slot in slots for uid in slot.holders]
     return QuotaStatus(
-        phase=phase,
+        phase=common_phase(slots),
         node_name=nodes[0] if len(slots) == 1 and nodes else "",
         zone=shared.pop() if len(shared) == 1 else "",
         slots=tuple(

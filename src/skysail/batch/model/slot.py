@@ -6,7 +6,7 @@ Implicit slots, one for a task whose queue's users define no Quota, are made and
 object; they need no account of their own, so only explicit slots are `Slot`s.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from skysail.batch.model.resources import PODS
@@ -50,7 +50,7 @@ class Slot:
     @property
     def key(self) -> str:
         """`namespace/name`, with the index where there are several."""
-        return f"{self.spec.key}-{self.index}" if self.spec.count > 1 else self.spec.key
+        return slot_key(self.spec, self.index)
 
     @property
     def size(self) -> Mapping[str, int]:
@@ -105,3 +105,16 @@ class Slot:
 
     def __repr__(self) -> str:
         return f"Slot({self.key}, {self.phase}, {self.node or '-'}, {len(self.holders)} holders)"
+
+
+def slot_key(spec: QuotaSpec, index: int) -> str:
+    """`namespace/name`, with the index where there are several."""
+    return f"{spec.key}-{index}" if spec.count > 1 else spec.key
+
+
+def common_phase(slots: Sequence[Slot]) -> SlotPhase:
+    """The phase of a Quota: Bound when all of its slots are, Releasing when any is."""
+    phases = {slot.phase for slot in slots}
+    if "Releasing" in phases:
+        return "Releasing"
+    return "Bound" if phases == {"Bound"} else "Pending"
