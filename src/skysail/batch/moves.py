@@ -5,7 +5,8 @@ For units of other queues (tier OVER), at the queues just below where the two pa
 - the victim's side, with the unit put back, is above its entitlement in some such dimension: so each unit by itself was
   use above entitlement, and its owner could not take the room back, for the reverse move would break the first rule;
 - the victim's side keeps its guarantee;
-- the potential (unserved entitlement, then use above entitlement) falls strictly.
+- the potential (unserved entitlement, then use above entitlement) falls strictly; what a gang asks for that runs by
+  borrowing alone counts as nobody's unserved entitlement (`borrowing`).
 Only jobs below their minimum start a move. Thus from a fixed demand moves are finite, and none is undone by the next.
 
 Units of Spot queues have no entitlement to defend. Units of the own queue are of lower priority, strictly.
@@ -23,7 +24,7 @@ from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import ANY, PODS, FlavorResource
 from skysail.batch.reasons import minimum_request
 from skysail.batch.session import Session
-from skysail.batch.shares import used_by
+from skysail.batch.shares import Amounts, used_by
 from skysail.batch.victims import Tier, Unit
 
 
@@ -197,14 +198,14 @@ def minimum_lack(job: Job) -> Mapping[str, int]:
     return need
 
 
-def lowers_potential(session: Session, before: tuple[object, object]) -> bool:
-    """Whether the potential is strictly below what it was."""
-    return potential(session) < before
+def potential(session: Session, demand: Amounts) -> tuple[object, object]:
+    """The potential of the ledger as it stands in the session.
 
-
-def potential(session: Session) -> tuple[object, object]:
-    """The potential of the ledger as it stands in the session."""
-    return session.entitlements.potential(used_by(session.world, session.world.tree))
+    Args:
+        session: Whose ledger and shares.
+        demand: What queues could be served within their entitlement (`borrowing.demand_within`).
+    """
+    return session.entitlements.potential(used_by(session.world, session.world.tree), demand)
 
 
 def borrows_by_threshold(session: Session, job: Job, unit: Unit) -> bool:

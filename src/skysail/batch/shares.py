@@ -7,12 +7,33 @@ are entitled to is not divided again among the former.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
+from typing import Final
 
 from skysail.batch.entitlement import Claimant, divide
 from skysail.batch.ledger import Column
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import ANY, PODS, FlavorResource
 from skysail.batch.world import World
+
+Amounts = Mapping[str, Mapping[FlavorResource, int]]
+"""By queue and key."""
+
+
+@dataclass(slots=True)
+class Beyond:
+    """A part of a queue's demand that is left out: of its own jobs, not of the queues below.
+
+    Attributes:
+        used: Held and claimed, by key.
+        wanted: Waited for, by resource.
+    """
+
+    used: dict[FlavorResource, int] = field(default_factory=dict)
+    wanted: dict[str, int] = field(default_factory=dict)
+
+
+_NONE_BEYOND: Final[Mapping[str, Beyond]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -65,20 +86,22 @@ class Entitlements:
                 most = max(most, Fraction(amount, share) if share else Fraction(amount * 1_000_000))
         return most
 
-    def potential(self, used: Mapping[str, Mapping[FlavorResource, int]]) -> tuple[Fraction, Fraction]:
+    def potential(self, used: Amounts, demand: Amounts | None = None) -> tuple[Fraction, Fraction]:
         """(unserved entitlement, use above entitlement), each in parts of the cluster: what every move must lower.
 
         Args:
             used: Held and claimed, by queue and key.
+            demand: What queues hold and wait for that could be served within their entitlement; None is all of it.
         """
+        asked = self.demand if demand is None else demand
         unserved = over = Fraction(0)
         for queue, shares in self.shares.items():
-            amounts, demand = used.get(queue, {}), self.demand.get(queue, {})
+            amounts, wishes = used.get(queue, {}), asked.get(queue, {})
             for key, share in shares.items():
                 total = self.totals.get(key, 0)
                 if total > 0:
                     amount = amounts.get(key, 0)
-                    unserved += Fraction(max(0, min(share, demand.get(key, 0)) - amount), total)
+                    unserved += Fraction(max(0, min(share, wishes.get(key, 0)) - amount), total)
                     over += Fraction(max(0, amount - share), total)
         return unserved, over
 
@@ -125,13 +148,35 @@ def _is_measured(queue: Queue, key: FlavorResource) -> bool:
     return any(_is_measured(child, key) for child in queue.children)
 
 
-def _add_demand(world: World, queue: Queue, key: FlavorResource, found: Entitlements) -> int:
+def demand_without(world: World, entitlements: Entitlements, beyond: Mapping[str, Beyond]) -> Amounts:
+    """What each queue holds and waits for, a part of it left out.
+
+    Args:
+        world: Whose ledger and wishes.
+        entitlements: In which dimensions each is measured.
+        beyond: What is left out, by queue.
+    """
+    found = Entitlements(totals=entitlements.totals, demand={queue: {} for queue in world.tree})
+    for key in entitlements.totals:
+        for root in world.tree.roots:
+            _add_demand(world, root, key, found, beyond)
+    return found.demand
+
+
+def _add_demand(
+    world: World, queue: Queue, key: FlavorResource, found: Entitlements, beyond: Mapping[str, Beyond] = _NONE_BEYOND
+) -> int:
     flavor, resource = key
     demand = world.ledger.used(queue.name, key)
     if queue.children:
         own = demand - sum(world.ledger.used(child.name, key) for child in queue.children)
-        demand = own + sum(_capped(child, key, _add_demand(world, child, key, found)) for child in queue.children)
+        demand = own + sum(
+            _capped(child, key, _add_demand(world, child, key, found, beyond)) for child in queue.children
+        )
     demand += world.wanted.get(queue.name, {}).get(resource, 0)
+    without = beyond.get(queue.name)
+    if without is not None:
+        demand = max(0, demand - without.used.get(key, 0) - without.wanted.get(resource, 0))
     if flavor != ANY:
         demand = min(demand, max(found.totals[key], world.ledger.used(queue.name, key)))
     found.demand[queue.name][key] = demand

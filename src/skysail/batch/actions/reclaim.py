@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from skysail.batch.actions.allocate_zone import place_in_zone
+from skysail.batch.borrowing import demand_within
 from skysail.batch.claims import waiting_for_victims
 from skysail.batch.consolidation import all_find_places, units_to_move
 from skysail.batch.expressions import RowMask
@@ -33,7 +34,6 @@ from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.moves import (
     Balance,
     borrows_by_threshold,
-    lowers_potential,
     may_claim,
     potential,
     short_keys,
@@ -43,6 +43,7 @@ from skysail.batch.placing import Placer
 from skysail.batch.prospects import Relief, is_hopeless
 from skysail.batch.rows import signature
 from skysail.batch.session import Arguments, Session
+from skysail.batch.shares import Amounts
 from skysail.batch.statement import Statement
 from skysail.batch.victim_pool import Pool, forget_pools, note_taken, pool_for
 from skysail.batch.victims import Tier, Unit, may_soon_take, preemption_rank
@@ -79,12 +80,18 @@ class Move:
     Attributes:
         units: Which.
         released: The session's count of releases before.
-        potential: What it was before, where the move must lower it.
+        demand: What queues could be served within their entitlement, where the move must lower the potential.
+        potential: What that was before.
     """
 
     units: Sequence[Unit]
     released: int
-    potential: tuple[object, object] | None
+    demand: Amounts | None = None
+    potential: tuple[object, object] = (0, 0)
+
+    def lowers_potential(self, session: Session) -> bool:
+        """Whether the potential is strictly below what it was, if it must be."""
+        return self.demand is None or potential(session, self.demand) < self.potential
 
 
 class Reclaim:
@@ -225,7 +232,10 @@ class Reclaim:
     def _make(self, session: Session, job: Job, units: Sequence[Unit]) -> StepsTo[bool]:
         takes = any(unit.tier is Tier.OVER and not borrows_by_threshold(session, job, unit) for unit in units)
         must_lower = takes and not self._is_forced(session, job)
-        move = Move(units, session.nodes.released, potential(session) if must_lower else None)
+        move = Move(units, session.nodes.released)
+        if must_lower:
+            demand = yield from demand_within(session)
+            move = Move(units, session.nodes.released, demand, potential(session, demand))
         generation = session.world.cache.generation
         with session.statement() as statement:
             yield from _evict_in_steps(statement, units)
@@ -240,7 +250,7 @@ class Reclaim:
         bundle = _bundle(session, job)
         if not _place(session, statement, job):
             return False
-        if move.potential is not None and not lowers_potential(session, move.potential):
+        if not move.lowers_potential(session):
             return False
         claims = [self._claim(session, each, move) for each in bundle]
         if not statement.commit(claims[0]):

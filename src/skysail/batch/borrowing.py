@@ -1,0 +1,70 @@
+"""Gangs that run by borrowing alone: their minimum is more than their queue is entitled to, so none is ever within it.
+
+What such a gang waits for, its queue is not owed: it may have it while it is idle, and others take it back. Counted as
+unserved it would weigh against every owner that takes back less than the whole gang at once, and keep it for ever.
+Demand without these gangs does not depend on who runs, so that the potential still falls by every move.
+"""
+
+from skysail.batch.model.job import Job, TaskState
+from skysail.batch.model.queue import Queue
+from skysail.batch.model.resources import ANY, PODS
+from skysail.batch.pausing import StepsTo
+from skysail.batch.reasons import minimum_request
+from skysail.batch.session import Session
+from skysail.batch.shares import Amounts, Beyond, demand_without
+
+_JOBS_AT_ONCE = 64
+"""How many jobs are looked at between two pauses."""
+_KEY = "demand within entitlement"
+
+
+def demand_within(session: Session) -> StepsTo[Amounts]:
+    """What each queue holds and waits for, without gangs it could serve by borrowing only; found once a session.
+
+    Cost: Grows with jobs and their tasks; pauses every so many jobs.
+    """
+    known = session.memo.get(_KEY)
+    if isinstance(known, tuple) and known[0] is session.entitlements:
+        return known[1]  # type: ignore[no-any-return]
+    beyond: dict[str, Beyond] = {}
+    for number, job in enumerate(list(session.world.jobs.values()), 1):
+        if borrows_by_nature(session, job):
+            _add(beyond.setdefault(job.queue, Beyond()), job)
+        if number % _JOBS_AT_ONCE == 0:
+            yield from session.pause_within()
+    entitlements = session.entitlements
+    found = demand_without(session.world, entitlements, beyond) if beyond else entitlements.demand
+    session.memo[_KEY] = (entitlements, found)
+    return found
+
+
+def borrows_by_nature(session: Session, job: Job) -> bool:
+    """Whether the job's minimum exceeds what its queue, or one above it, is entitled to.
+
+    Asked where the queue states a deserved share; a queue that states none anywhere is asked by its weight.
+    """
+    queue = session.world.queue_of(job)
+    if queue is None or queue.is_spot or not job.tasks:
+        return False
+    need = minimum_request(job)
+    return any(_exceeds(session, each, need.get(name, 0), name) for each in queue.path for name in need if name != PODS)
+
+
+def _exceeds(session: Session, queue: Queue, need: int, name: str) -> bool:
+    figures, shares = queue.spec.figures, session.entitlements.shares.get(queue.name, {})
+    stated = {key for key, each in figures.items() if each.deserved is not None}
+    keys = [key for key in shares if key[1] == name and (not stated or key in stated)]
+    if any(key[0] == ANY for key in keys):
+        keys = [(ANY, name)]
+    return bool(keys) and need > sum(shares[key] for key in keys)
+
+
+def _add(beyond: Beyond, job: Job) -> None:
+    """Add what the job holds and waits for, as the ledger and the book of wishes count it."""
+    for task in job.tasks.values():
+        if task.state is TaskState.PENDING:
+            for name, amount in task.request.items():
+                beyond.wanted[name] = beyond.wanted.get(name, 0) + amount
+        elif task.state is not TaskState.RELEASING and task.charged:
+            for key, amount in task.charged.items():
+                beyond.used[key] = beyond.used.get(key, 0) + amount

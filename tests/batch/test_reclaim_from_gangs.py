@@ -1,0 +1,101 @@
+"""Gangs that run by borrowing alone do not keep what is their lender's."""
+
+import pytest
+
+from tests.batch.lab import SEEDS, Lab, figures
+
+
+def lent(minimum=8, **spec):
+    """Two queues entitled to 64 of 128; a gang of one holds all of it."""
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(8, gpus=16)
+    lab.queue("vision", figures=figures(deserved=64), **spec)
+    lab.queue("speech", figures=figures(deserved=64), **spec)
+    lab.gang("big", 8, minimum, "vision", gpus=16)
+    lab.cycle()
+    return lab
+
+
+def held(lab, queue):
+    return sum(task.request.get("nvidia.com/gpu", 0) for task in lab.world.tasks.values()
+               if task.node and task.job.queue == queue)  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", [1, 3, 8, 12])
+def test_an_owner_takes_back_what_a_gang_larger_than_its_queue_borrowed(jobs):
+    lab = lent()
+    for number in range(jobs):
+        lab.gang(f"small-{number}", 1, queue="speech", gpus=8)
+    lab.cycle(30)
+    assert held(lab, "speech") == 8 * jobs
+    assert len(lab.evicted) == 8
+    lab.cycle(30)
+    assert len(lab.evicted) == 8
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_the_same_below_cohorts(levels):
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(8, gpus=16)
+    for name in ("vision", "speech"):
+        parent = "root"
+        for level in range(levels):
+            lab.queue(f"{name}-{level}", parent=parent, figures=figures(deserved=64))
+            parent = f"{name}-{level}"
+        lab.queue(name, parent=parent, figures=figures(deserved=64))
+    lab.gang("big", 8, queue="vision", gpus=16)
+    lab.cycle()
+    lab.gang("small", 1, queue="speech", gpus=8)
+    lab.cycle(10)
+    assert (lab.count("small"), len(lab.evicted)) == (1, 8)
+
+
+def test_the_gang_comes_back_by_borrowing_only():
+    lab = lent()
+    lab.gang("small", 1, queue="speech", gpus=8)
+    lab.cycle(20)
+    assert (lab.count("small"), held(lab, "vision")) == (1, 0)
+    lab.finish("small-0")
+    lab.cycle(3)
+    assert held(lab, "vision") == 128
+
+
+def test_an_elastic_gang_shrinks_first():
+    lab = lent(minimum=2)
+    for number in range(8):
+        lab.gang(f"small-{number}", 1, queue="speech", gpus=8)
+    lab.cycle(20)
+    assert (held(lab, "vision"), held(lab, "speech"), len(lab.evicted)) == (64, 64, 4)
+
+
+def test_a_gang_within_its_entitlement_stays():
+    lab = lent(minimum=4)
+    lab.gang("wide", 5, queue="speech", gpus=16)
+    lab.cycle(10)
+    assert lab.evicted == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gangs_above_their_queue_go_quiet(seed):
+    import random
+
+    dice = random.Random(seed)
+    lab = Lab(seed=seed)
+    lab.recreate = True
+    lab.nodes(dice.randint(2, 4), gpus=8)
+    queues = [f"q{number}" for number in range(dice.randint(2, 4))]
+    for name in queues:
+        lab.queue(name, figures=figures(deserved=dice.choice([0, 4, 8, 12])))
+    for number in range(dice.randint(4, 14)):
+        size = dice.choice([1, 1, 2, 6, 10, 16])
+        lab.gang(
+            f"j{number}", size, dice.randint(max(1, size - 2), size), dice.choice(queues), gpus=dice.choice([1, 2])
+        )
+        if dice.random() < 0.6:
+            lab.cycle()
+    lab.cycle(50)
+    before = len(lab.evicted)
+    lab.cycle(20)
+    assert len(lab.evicted) == before
