@@ -2,6 +2,7 @@
 
 import pytest
 
+from skysail.batch.model.specs import FlavorSpec
 from tests.batch.lab import SEEDS, Lab, figures
 
 
@@ -52,6 +53,48 @@ def test_the_same_below_cohorts(levels):
     assert (lab.count("small"), len(lab.evicted)) == (1, 8)
 
 
+def test_the_other_resources_of_such_a_gang_do_not_keep_it():
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(8, gpus=16, cpu="64")
+    for name in ("vision", "speech"):
+        lab.queue(name, figures=figures(deserved=64) | figures(256000, resource="cpu"))
+    lab.gang("big", 8, queue="vision", gpus=16, cpu="30")
+    lab.cycle()
+    lab.gang("small", 1, queue="speech", gpus=8, cpu="1")
+    lab.cycle(10)
+    assert (lab.count("small"), len(lab.evicted)) == (1, 8)
+
+
+def test_the_same_for_shares_by_flavor():
+    lab = Lab()
+    lab.recreate = True
+    lab.world.set_flavors([FlavorSpec("x86", {"arch": "x86"}), FlavorSpec("arm", {"arch": "arm"})])
+    for arch in ("x86", "arm"):
+        lab.nodes(4, prefix=arch, cpu="16", labels={"arch": arch})
+    for name in ("vision", "speech"):
+        both = (figures(32000, resource="cpu", flavor=flavor) for flavor in ("x86", "arm"))
+        lab.queue(name, figures=next(both) | next(both))
+    lab.gang("big", 8, queue="vision", cpu="16")
+    lab.cycle()
+    lab.gang("small", 1, queue="speech", cpu="8")
+    lab.cycle(10)
+    assert (lab.count("small"), len(lab.evicted)) == (1, 8)
+
+
+def test_a_guarantee_is_kept():
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(8, gpus=16)
+    lab.queue("vision", figures=figures(deserved=64, guarantee=64))
+    lab.queue("speech", figures=figures(deserved=64))
+    lab.gang("big", 8, queue="vision", gpus=16)
+    lab.cycle()
+    lab.gang("small", 1, queue="speech", gpus=8)
+    lab.cycle(10)
+    assert lab.evicted == []
+
+
 def test_the_gang_comes_back_by_borrowing_only():
     lab = lent()
     lab.gang("small", 1, queue="speech", gpus=8)
@@ -75,6 +118,30 @@ def test_a_gang_within_its_entitlement_stays():
     lab.gang("wide", 5, queue="speech", gpus=16)
     lab.cycle(10)
     assert lab.evicted == []
+
+
+def test_who_keeps_borrowed_room_is_said_to_who_waits_for_it():
+    """Two gangs of 48: either would be within an entitlement of 64, and the queue would have 16 less than it is due."""
+    lab = Lab()
+    lab.recreate = True
+    lab.nodes(6, gpus=16)
+    lab.queue("vision", figures=figures(deserved=64))
+    lab.queue("speech", figures=figures(deserved=32))
+    for name in ("one", "two"):
+        lab.gang(name, 3, queue="vision", gpus=16)
+    lab.cycle()
+    for number in range(4):
+        lab.gang(f"small-{number}", 1, queue="speech", gpus=8)
+    lab.cycle(3)
+    assert lab.evicted == []
+    for number in range(4):
+        assert lab.job(f"small-{number}").outcome.message.endswith(
+            "; queue vision holds 32 nvidia.com/gpu above its entitlement and keeps it, for without default/two "
+            "it would lack more of its entitlement than queue speech gets"
+        )
+    lab.gang("large", 2, queue="speech", gpus=16)
+    lab.cycle(3)
+    assert (lab.count("large"), len(lab.evicted)) == (2, 3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

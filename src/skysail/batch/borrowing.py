@@ -5,13 +5,16 @@ unserved it would weigh against every owner that takes back less than the whole 
 Demand without these gangs does not depend on who runs, so that the potential still falls by every move.
 """
 
+from collections.abc import Sequence
+
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.queue import Queue
-from skysail.batch.model.resources import ANY, PODS
+from skysail.batch.model.resources import ANY, PODS, amount_text
 from skysail.batch.pausing import StepsTo
 from skysail.batch.reasons import minimum_request
 from skysail.batch.session import Session
 from skysail.batch.shares import Amounts, Beyond, demand_without
+from skysail.batch.victims import Tier, Unit
 
 _JOBS_AT_ONCE = 64
 """How many jobs are looked at between two pauses."""
@@ -48,6 +51,36 @@ def borrows_by_nature(session: Session, job: Job) -> bool:
         return False
     need = minimum_request(job)
     return any(_exceeds(session, each, need.get(name, 0), name) for each in queue.path for name in need if name != PODS)
+
+
+def why_kept(session: Session, job: Job, units: Sequence[Unit]) -> str:
+    """Who holds borrowed room that a job was not given, and why; empty when none of the units is of such a queue.
+
+    Args:
+        session: Whose shares and ledger, as they are while nobody left.
+        job: The beneficiary of a move that would not have lowered the potential.
+        units: Who would have left.
+    """
+    said = []
+    for queue in dict.fromkeys(session.queue_of(unit.job) for unit in units if unit.tier is Tier.OVER):
+        above = _above(session, queue)
+        if above:
+            leaving = dict.fromkeys(unit.job.name for unit in units if unit.job.queue == queue.name)
+            said.append(
+                f"queue {queue.name} holds {above} above its entitlement and keeps it, "
+                f"for without {', '.join(leaving)} it would lack more of its entitlement than queue {job.queue} gets"
+            )
+    return "; ".join(said)
+
+
+def _above(session: Session, queue: Queue) -> str:
+    shares, used = session.entitlements.shares.get(queue.name, {}), session.world.ledger.used
+    above = {key: used(queue.name, key) - share for key, share in sorted(shares.items()) if key[1] != PODS}
+    return ", ".join(
+        f"{amount_text(name, amount)} {name}" + (f" of {flavor}" if flavor != ANY else "")
+        for (flavor, name), amount in above.items()
+        if amount > 0
+    )
 
 
 def _exceeds(session: Session, queue: Queue, need: int, name: str) -> bool:

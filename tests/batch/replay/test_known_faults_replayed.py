@@ -82,6 +82,15 @@ def test_a_queue_above_its_share_moves_nobody_below_theirs():
     assert [at < 4 for at, _, _ in played.evictions("fed")] == [True] * 4
 
 
+def test_a_gang_that_only_borrows_gives_way_to_the_owner_of_the_room():
+    played = Played("k13")
+    assert len(played.evictions("gang")) == 8
+    assert max(at for at, _, _ in played.evictions("gang")) < 10
+    assert len(played.binds("small")) == 8
+    assert (played.held("vision"), played.held("speech")) == (0, 64000)
+    assert len(played.evictions()) == 8
+
+
 def test_devices_that_vanish_keep_their_node_in_the_account():
     played = Played("s01")
     assert [node for _, _, node in played.binds("plain")] == ["n0"]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from skysail.batch.actions.allocate_zone import place_in_zone
-from skysail.batch.borrowing import demand_within
+from skysail.batch.borrowing import demand_within, why_kept
 from skysail.batch.claims import waiting_for_victims
 from skysail.batch.consolidation import all_find_places, units_to_move
 from skysail.batch.expressions import RowMask
@@ -101,6 +101,8 @@ class Reclaim:
 
     def __init__(self, arguments: ReclaimArguments) -> None:
         self._arguments = arguments
+        self._refused: Sequence[Unit] = ()
+        """Whose leaving would have made room for the job at hand, but not lowered the potential."""
 
     def initialize(self) -> None:
         """Nothing to do."""
@@ -140,8 +142,9 @@ class Reclaim:
         known = session.memo.get(key) if key is not None else None
         if isinstance(known, tuple) and known[0] == session.nodes.released:
             session.look_again = known[2]
-            self._explain(session, job, known[1])
+            self._explain(session, job, known[1], known[3])
             return
+        self._refused = ()
         pool = yield from pool_for(session, job)
         units = pool.units
         if units and (yield from self._take_from(session, job, pool)):
@@ -149,8 +152,8 @@ class Reclaim:
         if session.max_moves and (yield from self._consolidate(session, job)):
             return
         if key is not None:
-            session.memo[key] = (session.nodes.released, len(units), session.look_again)
-        self._explain(session, job, len(units))
+            session.memo[key] = (session.nodes.released, len(units), session.look_again, self._refused)
+        self._explain(session, job, len(units), self._refused)
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
@@ -251,6 +254,7 @@ class Reclaim:
         if not _place(session, statement, job):
             return False
         if not move.lowers_potential(session):
+            self._refused = move.units
             return False
         claims = [self._claim(session, each, move) for each in bundle]
         if not statement.commit(claims[0]):
@@ -297,8 +301,8 @@ class Reclaim:
         )
 
     @staticmethod
-    def _explain(session: Session, job: Job, candidates: int) -> None:
-        """Say that room was looked for, and whether the job's own share is scaled down."""
+    def _explain(session: Session, job: Job, candidates: int, refused: Sequence[Unit]) -> None:
+        """Say that room was looked for, who keeps what, and whether the job's own share is scaled down."""
         before = job.outcome
         assert before is not None
         queue = session.queue_of(job)
@@ -316,6 +320,8 @@ class Reclaim:
             code = OutcomeCode.ENTITLEMENT_SCALED
             message = f"guarantees exceed the cluster, shares of {', '.join(scaled)} are scaled: {before.message}"
             numbers = {**numbers, "queue": queue.name, "code": before.code.value}
+        kept = why_kept(session, job, refused)
+        message = f"{message}; {kept}" if kept else message
         outcome = Outcome(code, message, numbers, before.since, events, detail)
         moments = [each for each in (session.world.next_unprotected(), session.look_again) if each is not None]
         session.settle(job, outcome, min(moments, default=None))
