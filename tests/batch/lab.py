@@ -131,6 +131,7 @@ class Lab:
                 self.run(task.pod, task.node)
         leaving = [(eviction.task.pod, eviction.claim.job) for eviction in effects.evictions]
         leaving += [(task.pod, "drain") for task in effects.drained]
+        leaving += [(task.pod, "repair") for task in effects.let_go]
         for pod, beneficiary in leaving:
             self.evicted.append((pod.name, beneficiary))
             if self.leaves_at_once:

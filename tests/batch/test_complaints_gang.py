@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from skysail.batch.cycle import run_once
+from skysail.batch.effects import Effects
 from tests.batch.lab import SEEDS, Lab
 
 
@@ -73,3 +75,81 @@ def test_c05_each_role_has_its_minimum_and_stale_roles_block_nothing():
     lab.pod("t3-0", "job", role="t3")
     lab.cycle()
     assert "t3-0" in lab.running("job")
+
+
+def refuse_three_of_four(lab, times=1):
+    """The bindings of the last three members of a gang of four are refused, the first is bound."""
+    for _ in range(times):
+        effects = run_once(lab.world, lab.configuration).effects
+        for batch in effects.binds:
+            for task in list(batch.tasks):
+                if batch.job.name != "default/job" or task.pod.name == "job-0":
+                    lab.bound.append((task.pod.name, task.node))
+                    lab.run(task.pod, task.node)
+                else:
+                    lab.world.bind_failed(task, "forbidden")
+        lab.play(Effects(let_go=effects.let_go))
+        assert lab.world.problems() == []
+        lab.world.now += 1
+
+
+def test_c03_a_gang_of_which_bindings_were_refused_keeps_its_claim_on_room_for_the_rest():
+    lab = Lab()
+    lab.slots(4)
+    lab.gang("job", 4)
+    refuse_three_of_four(lab)
+    lab.pod("other")
+    lab.cycle(5)
+    assert (lab.count("job"), lab.count("other")) == (1, 0)
+    assert lab.code("job") == "BindFailed"
+    lab.cycle(20)
+    assert (lab.count("job"), lab.count("other")) == (4, 0)
+    assert lab.world.claims == {}
+    assert lab.world.refused == {}
+    assert lab.evicted == []
+
+
+@pytest.mark.parametrize("own", [0, 40])
+def test_c03_a_gang_that_cannot_be_made_whole_in_time_lets_go_of_what_it_has(own):
+    lab = Lab()
+    lab.slots(4)
+    lab.gang("job", 4, group={"schedule_timeout_seconds": own})
+    limit = own or int(lab.configuration.claim_seconds)
+    refuse_three_of_four(lab)
+    lab.gang("other", 4)
+    refuse_three_of_four(lab, limit - 5)
+    assert (lab.count("job"), lab.count("other")) == (1, 0)
+    refuse_three_of_four(lab, 10)
+    assert [name for name, _ in lab.evicted] == ["job-0"]
+    assert lab.evicted == [("job-0", "repair")]
+    assert (lab.count("job"), lab.count("other")) == (0, 4)
+    assert lab.world.refused == {}
+
+
+def test_c03_a_gang_goes_elsewhere_at_once_where_there_is_other_room():
+    lab = Lab()
+    lab.slots(8)
+    lab.gang("job", 4)
+    refuse_three_of_four(lab)
+    lab.cycle()
+    assert lab.count("job") == 4
+    lab.cycle()
+    assert lab.sessions[-2].effects.claims == []
+    assert lab.world.refused == {}
+
+
+def test_c03_room_held_for_the_rest_of_a_gang_is_held_after_a_restart_too():
+    lab, after = Lab(), Lab()
+    lab.slots(4)
+    lab.gang("job", 4, group={"schedule_timeout_seconds": 40})
+    refuse_three_of_four(lab)
+    (claim,) = lab.cycle().effects.claims
+    after.world.now = lab.world.now
+    after.slots(4)
+    after.gang("job", 4, group={"schedule_timeout_seconds": 40})
+    after.run(after.world.tasks["uid-job-0"].pod, lab.world.tasks["uid-job-0"].node)
+    assert after.world.restore_claim(claim)
+    after.pod("other")
+    refuse_three_of_four(after, 60)
+    assert after.evicted == [("job-0", "repair")]
+    assert after.count("other") == 1

@@ -14,7 +14,7 @@ from skysail.batch.kinds.parts import SCHEDULER_NAME
 from skysail.batch.ledger import Column, Ledger
 from skysail.batch.membership import read_membership
 from skysail.batch.model.claim import Claim
-from skysail.batch.model.distrust import Distrust
+from skysail.batch.model.distrust import Distrust, Refused
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.outcome import Event, Outcome, told
 from skysail.batch.model.queue import Queue, QueueTree
@@ -75,6 +75,7 @@ class Accounts:
         shares: What each queue was entitled to when that was last looked at, to see who may claim more now.
         borrowers: Which queue used more than its share of what then.
         foreign_use: What pods of other schedulers take of the cluster: no queue is entitled to that.
+        refused: Bindings of gangs that were refused, until the gang is whole or holds nothing, by its key.
         protected: Until when a task whose eviction was refused is left alone, by uid.
         sharers: Uids of tasks that ask for a part of a device.
         relieved: Jobs that wait no longer, by key, since the last cycle told of it.
@@ -116,6 +117,7 @@ class Accounts:
         self.bundles: dict[str, dict[str, Job]] = {}
         self.evicting: set[str] = set()
         self.protected: dict[str, float] = {}
+        self.refused: dict[str, Refused] = {}
         self.sharers: set[str] = set()
         self.changes = 0
         """Rises with every change that may matter to a decision."""

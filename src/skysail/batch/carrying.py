@@ -91,7 +91,7 @@ class Carrying:
         for claim, evictions in by_claim.values():
             task = self._make_room(claim, evictions, write=claim.id in written)
             group.create_task(self._counted(task), name=f"claim {claim.id}")
-        for leaving in effects.drained:
+        for leaving in (*effects.drained, *effects.let_go):
             group.create_task(self._counted(self._drain(leaving)), name=f"drain {leaving.key}")
         for claim in effects.ended:
             group.create_task(self._counted(self._claims.erase(claim)), name=f"end of claim {claim.id}")

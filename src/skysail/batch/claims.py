@@ -3,7 +3,7 @@
 all victims gone    the tasks are placed where they were promised room, or wherever else they fit, and bound
 something came free the same is tried: room elsewhere is as good
 victims left        WaitingVictims; evictions not yet under way are asked for again (a crash may have come between)
-past its deadline   the promise ends, the job waits like all others
+past its deadline   the promise ends, the job waits like all others; a gang that was to be repaired lets go (`repair`)
 
 Keeping a promise is an ordinary placement with every plugin: a node that was cordoned, tainted or relabelled meanwhile
 is no place any more, whatever room it has.
@@ -17,6 +17,7 @@ from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.pausing import Steps
 from skysail.batch.placing import Placer
+from skysail.batch.repair import REPAIR, let_go, waiting_for_repair
 from skysail.batch.rows import rows_of
 from skysail.batch.session import Session
 
@@ -30,11 +31,15 @@ def honour_claims(session: Session) -> Steps:
             continue
         job = world.jobs[key]
         with session.turn_of(job):
-            is_free = not world.victims_left(claim)
-            if (is_free or key in world.sleepers.awake) and _place_now(session, job, claim):
+            repairs = claim.reason == REPAIR
+            is_free = not repairs and not world.victims_left(claim)
+            tries = is_free or (key in world.sleepers.awake and not (repairs and claim.deadline <= session.now))
+            if tries and _place_now(session, job, claim):
                 pass
             elif is_free or claim.deadline <= session.now:
                 _end(session, job, claim)
+                if repairs:
+                    let_go(session, job)
             else:
                 _wait(session, job, claim)
         yield from session.pause()
@@ -90,7 +95,11 @@ def _wait(session: Session, job: Job, claim: Claim) -> None:
             world.evicting.add(uid)
             world.move(task, TaskState.RELEASING, task.node)
             session.effects.evictions.append(Eviction(task, claim))
-    session.settle(job, waiting_for_victims(claim), claim.deadline)
+    if claim.reason == REPAIR:
+        again = job.retry_at if job.retry_at > session.now else claim.deadline
+        session.settle(job, waiting_for_repair(job, claim), min(again, claim.deadline))
+    else:
+        session.settle(job, waiting_for_victims(claim), claim.deadline)
 
 
 def waiting_for_victims(claim: Claim) -> Outcome:

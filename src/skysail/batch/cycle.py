@@ -2,6 +2,7 @@
 
 open_session      bring the snapshot up to date; every plugin registers; only then are jobs validated
 drain             queues that are closing are emptied
+hold_for_repair   gangs of which bindings were refused keep their claim on room for the rest
 honour_claims     what was promised comes first
 actions           execute in order
 close_session     plugins' last word; what was not decided on gets its Outcome; rows back to the truth
@@ -14,6 +15,7 @@ from skysail.batch.draining import drain
 from skysail.batch.model.job import Job
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.pausing import Steps, StepsTo, finish
+from skysail.batch.repair import hold_for_repair
 from skysail.batch.session import Configuration, Session
 from skysail.batch.world import World
 
@@ -110,7 +112,9 @@ def cycle_steps(world: World, configuration: Configuration) -> StepsTo[Session]:
     try:
         yield from _validate_jobs(session)
         drain(session)
+        held = hold_for_repair(session)
         yield from honour_claims(session)
+        session.effects.claims += [claim for claim in held if world.claims.get(claim.job) is claim]
         for action in configuration.actions:
             steps = action.execute(session)
             if steps is not None:

@@ -45,6 +45,7 @@ class Effects:
         ended: Claims that ended without being kept: to be erased where they stand written.
         evictions: Pods to evict, each after its claim is written.
         drained: Pods to evict because their queue is closing.
+        let_go: Pods to evict because their gang could not be made whole.
     """
 
     binds: list[BindBatch] = field(default_factory=list)
@@ -54,3 +55,4 @@ class Effects:
     ended: list[Claim] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     drained: list[Task] = field(default_factory=list)
+    let_go: list[Task] = field(default_factory=list)

@@ -173,10 +173,11 @@ class Engine:
         statistics.faults += len(session.faults)
         statistics.binds += sum(len(batch.tasks) for batch in effects.binds)
         statistics.claims += len(effects.claims)
-        statistics.evictions += len(effects.evictions) + len(effects.drained)
-        if effects.drained:
-            drained = statistics.evictions_by_reason.get("drain", 0)
-            statistics.evictions_by_reason["drain"] = drained + len(effects.drained)
+        statistics.evictions += len(effects.evictions)
+        for reason, leaving in (("drain", effects.drained), ("repair", effects.let_go)):
+            if leaving:
+                statistics.evictions += len(leaving)
+                statistics.evictions_by_reason[reason] = statistics.evictions_by_reason.get(reason, 0) + len(leaving)
         for eviction in effects.evictions:
             reason = eviction.claim.reason
             statistics.evictions_by_reason[reason] = statistics.evictions_by_reason.get(reason, 0) + 1

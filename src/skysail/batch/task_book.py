@@ -4,7 +4,7 @@ from typing import Final
 
 from skysail.batch.accounts import COLUMNS
 from skysail.batch.model.claim import Claim
-from skysail.batch.model.distrust import Distrust, version_of
+from skysail.batch.model.distrust import Distrust, Refused, version_of
 from skysail.batch.model.job import ENDED, Job, Task, TaskState
 from skysail.batch.model.outcome import Event
 from skysail.batch.slot_book import SlotBook
@@ -94,6 +94,8 @@ class TaskBook(SlotBook):
         self._leave_slot(task)
         self.move(task, TaskState.PENDING, "")
         job = task.job
+        if job.min_member > 1 and (job.spec is None or job.spec.match_policy != "once-satisfied"):
+            self.refused.setdefault(job.key, Refused(self.now)).nodes[task.uid] = node
         if blames_node:
             self._distrust(job, node)
         job.bind_failures += 1

@@ -94,7 +94,7 @@ class ClaimStatus(Struct, frozen=True, gc=False):
 
     Attributes:
         id: Names it in logs and events.
-        reason: `reclaim` or `preempt`.
+        reason: `reclaim`, `preempt` or `repair`.
         placement: Node by pod uid.
         victims: `namespace/name` by uid of the pods that leave.
         capacity: How many pods wait for each node.

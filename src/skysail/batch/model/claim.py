@@ -19,7 +19,7 @@ class Claim:
         placement: Node name by task uid.
         victims: `namespace/name` by uid of the pods that leave.
         deadline: Seconds on the world's clock at which it ends.
-        reason: `reclaim` or `preempt`.
+        reason: `reclaim` or `preempt`; `repair` for one without victims (`skysail.batch.repair`).
     """
 
     id: str

@@ -1,7 +1,7 @@
 """A node that refused a job: the job stays away, tries once more after a while, then only when the node changes."""
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from skysail.scheduler.cache.node_info import NodeInfo
@@ -28,6 +28,19 @@ class Distrust:
     def ends(self) -> float | None:
         """When the node may be tried again though it did not change; None for never."""
         return self.since + REST_SECONDS if self.times == 1 else None
+
+
+@dataclass(slots=True)
+class Refused:
+    """Bindings of a gang that were refused.
+
+    Attributes:
+        since: Seconds since 1970 of the first.
+        nodes: Where members were to go, by uid.
+    """
+
+    since: float
+    nodes: dict[str, str] = field(default_factory=dict)
 
 
 def version_of(account: NodeInfo, own: Container[str]) -> object:
