@@ -53,6 +53,7 @@ class PodInfo:
         pod: The API object.
         key: Its uid, the cache's key.
         priority: 0 when none was set.
+        start_time: When its kubelet took it up; None before.
         requests: What placing it asks for (`cpu` in milli, the rest in units; zero entries kept).
         resources: What it adds to its node's account: requests as in-place resize leaves them, and the non-zero form.
         scoring: What NodeResourcesFit counts when it scores: containers only, in the non-zero form (upstream leaves out
@@ -78,6 +79,7 @@ class PodInfo:
         "required_anti_affinity",
         "resources",
         "scoring",
+        "start_time",
         "terms_error",
     )
 
@@ -85,6 +87,7 @@ class PodInfo:
         self.pod = pod
         self.key = pod.metadata.uid
         self.priority = pod.spec.priority or 0
+        self.start_time = pod.status.start_time
         self.resources, self.request_key = resources_of(pod)
         self.requests = self.resources.requests
         self.scoring = self.resources
@@ -126,7 +129,7 @@ class PodInfo:
     def bound_to(self, pod: Pod) -> "PodInfo":
         """The same derived values for a new version of the object that differs in nothing they depend on."""
         copy = PodInfo.__new__(PodInfo)
-        copy.pod, copy.key, copy.priority = pod, self.key, self.priority
+        copy.pod, copy.key, copy.priority, copy.start_time = pod, self.key, self.priority, pod.status.start_time
         copy.requests, copy.resources, copy.scoring = self.requests, self.resources, self.scoring
         copy.request_key = self.request_key
         copy.host_ports, copy.claims, copy.terms_error = self.host_ports, self.claims, self.terms_error

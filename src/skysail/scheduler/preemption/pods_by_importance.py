@@ -6,6 +6,7 @@ A node's arrays are kept as long as its account stays the very same object; acco
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ KEY = "pods by importance"
 
 Ints = npt.NDArray[np.int64]
 _LATEST = NOT_STARTED.timestamp()
+_priority, _resources, _start = map(attrgetter, ("priority", "resources", "start_time"))
 
 
 class OneNode(NamedTuple):
@@ -94,7 +96,7 @@ class PodsByImportance:
         infos = [table.info(row) for row in rows]
         lengths = [len(info.pods) for info in infos]
         pods = list(chain.from_iterable(info.pods.values() for info in infos))
-        priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
+        priorities: Ints = np.fromiter(map(_priority, pods), dtype=np.int64, count=len(pods))
         begins = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
         order = np.lexsort((*_starts(pods), -priorities, begins))
         in_order = np.stack((order - begins, priorities[order], self._shapes_of(pods)[order]))
@@ -106,20 +108,20 @@ class PodsByImportance:
 
     def _shapes_of(self, pods: Sequence[PodInfo]) -> Ints:
         """A number for what each pod requests. Pods of one template share that object, and it is held on to."""
+        identities: Ints = np.fromiter(map(id, map(_resources, pods)), dtype=np.int64, count=len(pods))
+        distinct, where, which = np.unique(identities, return_index=True, return_inverse=True)
         numbers = self._numbers
-        found = [numbers.get(id(pod.resources)) for pod in pods]
-        if None in found:
-            for pod in pods:
-                if id(pod.resources) not in numbers:
-                    numbers[id(pod.resources)] = len(self._shapes)
-                    self._shapes.append(pod.resources)
-            found = [numbers[id(pod.resources)] for pod in pods]
-        return np.array(found, dtype=np.int64)
+        for identity, place in zip(distinct.tolist(), where.tolist(), strict=True):
+            if identity not in numbers:
+                numbers[identity] = len(self._shapes)
+                self._shapes.append(pods[place].resources)
+        found: Ints = np.array([numbers[identity] for identity in distinct.tolist()], dtype=np.int64)[which]
+        return found
 
 
 def _starts(pods: Sequence[PodInfo]) -> list[npt.NDArray[np.float64]]:
     """When the pods started, as the last key of a sort; no key when none has started."""
-    starts = [pod.pod.status.start_time for pod in pods]
+    starts = list(map(_start, pods))
     if not any(starts):
         return []
     return [np.array([_LATEST if start is None else start.timestamp() for start in starts], dtype=np.float64)]
