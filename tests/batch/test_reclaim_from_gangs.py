@@ -120,7 +120,18 @@ def test_a_gang_within_its_entitlement_stays():
     assert lab.evicted == []
 
 
-def test_who_keeps_borrowed_room_is_said_to_who_waits_for_it():
+@pytest.mark.parametrize(("waiting", "left"), [(1, 16), (4, 64)])
+def test_jobs_behind_such_a_gang_do_not_keep_it_from_an_owner_who_needs_more(waiting, left):
+    lab = lent()
+    for number in range(waiting):
+        lab.gang(f"behind-{number}", 1, queue="vision", gpus=16)
+    for number in range(8):
+        lab.gang(f"small-{number}", 1, queue="speech", gpus=8)
+    lab.cycle(30)
+    assert (held(lab, "vision"), held(lab, "speech"), len(lab.evicted)) == (left, 64, 8)
+
+
+def two_gangs():
     """Two gangs of 48: either would be within an entitlement of 64, and the queue would have 16 less than it is due."""
     lab = Lab()
     lab.recreate = True
@@ -130,18 +141,29 @@ def test_who_keeps_borrowed_room_is_said_to_who_waits_for_it():
     for name in ("one", "two"):
         lab.gang(name, 3, queue="vision", gpus=16)
     lab.cycle()
+    return lab
+
+
+@pytest.mark.parametrize("between", [0, 5])
+def test_jobs_that_get_more_together_than_the_other_queue_would_lack_take_it_together(between):
+    lab = two_gangs()
     for number in range(4):
         lab.gang(f"small-{number}", 1, queue="speech", gpus=8)
+        for _ in range(between):
+            lab.cycle()
+    lab.cycle(30)
+    assert (held(lab, "vision"), held(lab, "speech"), len(lab.evicted)) == (48, 32, 3)
+
+
+def test_who_keeps_borrowed_room_is_said_to_who_waits_for_it():
+    lab = two_gangs()
+    lab.gang("small", 1, queue="speech", gpus=8)
     lab.cycle(3)
     assert lab.evicted == []
-    for number in range(4):
-        assert lab.job(f"small-{number}").outcome.message.endswith(
-            "; queue vision holds 32 nvidia.com/gpu above its entitlement and keeps it, for without default/two "
-            "it would lack more of its entitlement than queue speech gets"
-        )
-    lab.gang("large", 2, queue="speech", gpus=16)
-    lab.cycle(3)
-    assert (lab.count("large"), len(lab.evicted)) == (2, 3)
+    assert lab.job("small").outcome.message.endswith(
+        "; queue vision holds 8 nvidia.com/gpu above its entitlement and keeps it, for without default/two "
+        "it would lack more of its entitlement than queue speech gets"
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

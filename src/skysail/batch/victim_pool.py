@@ -5,13 +5,15 @@ pool's units are those `candidate_units` would find anew; what was derived of th
 """
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from skysail.batch.model.job import Job
+from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import FlavorResource
 from skysail.batch.pausing import StepsTo
+from skysail.batch.rows import signature
 from skysail.batch.session import Session
 from skysail.batch.victims import RankedUnit, Tier, Unit, find_running_jobs, preemption_rank, rank_of, ranked_units
 
@@ -168,3 +170,16 @@ def _kind(session: Session, job: Job) -> object:
     if asked is None or job.is_running() or (job.spec is not None and job.spec.bundle):
         return None
     return job.queue, *preemption_rank(session.queue_of(job), job), *asked
+
+
+def alike(session: Session, job: Job) -> object:
+    """Equal for jobs of which one finds a move when the other does; None for a job like no other."""
+    spec, taken_from = job.spec, session.kind_of_beneficiary(job)
+    if taken_from is None or spec is None or spec.bundle or spec.sub_groups or job.is_running() or job.counts().total:
+        return None
+    if any(key == job.key for key, _ in session.world.distrust):
+        return None
+    kinds = Counter((task.role, signature(session, task)) for task in job.in_state(TaskState.PENDING))
+    minimum = spec.min_member, frozenset(spec.min_task_member.items()), spec.match_policy, job.was_ready, spec.zone
+    rank = preemption_rank(session.queue_of(job), job)
+    return "no move", job.queue, job.user, job.namespace, rank, taken_from, minimum, frozenset(kinds.items())

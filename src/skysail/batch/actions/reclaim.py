@@ -8,16 +8,16 @@
                                                                         share; no again: nothing happens, and is said
         the shortest prefix with which it fits                          binary search, all constraints, in a Statement
         put back each unit without which it still fits                  a minimal set
-        is the move legal in the final state?                           potential falls, claim within entitlement
+        is the move legal in the final state?                           potential falls, claim within entitlement; if
+                                                                        not, with others of its queue that fit as well
         write the claim, then evict
 
 The job's tasks hold their places as claimed until the victims are gone (`skysail.batch.claims`).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from skysail.batch.gathering import gathered
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
+from skysail.batch.model.queue import Queue
 from skysail.batch.moves import (
     Balance,
     borrows_by_threshold,
@@ -41,12 +42,12 @@ from skysail.batch.moves import (
 from skysail.batch.pausing import Pause, Steps, StepsTo
 from skysail.batch.placing import Placer
 from skysail.batch.prospects import Relief, is_hopeless
-from skysail.batch.rows import signature
+from skysail.batch.scaling import scaled_away
 from skysail.batch.session import Arguments, Session
 from skysail.batch.shares import Amounts
 from skysail.batch.statement import Statement
-from skysail.batch.victim_pool import Pool, forget_pools, note_taken, pool_for
-from skysail.batch.victims import Tier, Unit, may_soon_take, preemption_rank
+from skysail.batch.victim_pool import Pool, alike, forget_pools, note_taken, pool_for
+from skysail.batch.victims import Tier, Unit, may_soon_take
 
 _EVICTED_AT_ONCE = 32
 """How many units are evicted in simulation between two pauses."""
@@ -101,6 +102,7 @@ class Reclaim:
 
     def __init__(self, arguments: ReclaimArguments) -> None:
         self._arguments = arguments
+        self._starving: Sequence[Job] = ()
         self._refused: Sequence[Unit] = ()
         """Whose leaving would have made room for the job at hand, but not lowered the potential."""
 
@@ -117,12 +119,14 @@ class Reclaim:
             if number % _JOBS_AT_ONCE == 0:
                 yield from session.pause()
         starving.sort(key=lambda pair: pair[0])
+        self._starving = [job for _, job in starving]
         yield from session.pause()
         for _, job in starving:
             if self._is_starving(session, job):
                 with session.turn_of(job):
                     yield from self._help(session, job)
                 yield from session.pause()
+        self._starving = ()
 
     def uninitialize(self) -> None:
         """Nothing to do."""
@@ -138,7 +142,7 @@ class Reclaim:
         return session.job_starving(job)
 
     def _help(self, session: Session, job: Job) -> Steps:
-        key = _alike(session, job)
+        key = alike(session, job)
         known = session.memo.get(key) if key is not None else None
         if isinstance(known, tuple) and known[0] == session.nodes.released:
             session.look_again = known[2]
@@ -253,7 +257,7 @@ class Reclaim:
         bundle = _bundle(session, job)
         if not _place(session, statement, job):
             return False
-        if not move.lowers_potential(session):
+        if not move.lowers_potential(session) and not self._joined(session, statement, job, move, bundle):
             self._refused = move.units
             return False
         claims = [self._claim(session, each, move) for each in bundle]
@@ -268,6 +272,22 @@ class Reclaim:
         session.nodes.refresh()
         note_taken(session, move.released, (unit.job for unit in move.units))
         return True
+
+    def _joined(self, session: Session, statement: Statement, job: Job, move: Move, bundle: list[Job]) -> bool:
+        """Let others of the queue into the room that is left, until the move lowers the potential; adds them."""
+        sides = {_sides(session, job, unit) for unit in move.units if unit.tier is Tier.OVER}
+        others = (each for each in self._starving if each.queue == job.queue and each not in bundle)
+        for each in islice((each for each in others if self._is_starving(session, each)), _JOBS_AT_ONCE):
+            keys, mark = short_keys(session, each), statement.checkpoint()
+            if _bundle(session, each) != [each] or not all(may_claim(session, each, keys, side) for side in sides):
+                continue
+            if not _place(session, statement, each):
+                statement.rollback(mark)
+                continue
+            bundle.append(each)
+            if move.lowers_potential(session):
+                return True
+        return False
 
     @staticmethod
     def _is_forced(session: Session, job: Job) -> bool:
@@ -306,9 +326,7 @@ class Reclaim:
         before = job.outcome
         assert before is not None
         queue = session.queue_of(job)
-        scaled = sorted(f"{flavor}/{name}" for flavor, name in session.entitlements.scaled.get(queue.name, ()))
-        asked = {resource for task in job.tasks.values() for resource in task.request}
-        scaled = [name for name in scaled if name.partition("/")[2] in asked]
+        scaled = ["/".join(key) for key in scaled_away(session, job, before)]
         events = before.next_events
         if may_soon_take(session, job):
             events = (*events, told(Event.BINDING_ENDED))
@@ -316,7 +334,7 @@ class Reclaim:
             events = (*events, told(Event.SHARES_MOVED, queue.name))
         detail = {**before.detail, "candidates": candidates}
         code, message, numbers = before.code, before.message, before.numbers
-        if scaled and before.code in (OutcomeCode.NOT_ENOUGH, OutcomeCode.NO_NODE):
+        if scaled:
             code = OutcomeCode.ENTITLEMENT_SCALED
             message = f"guarantees exceed the cluster, shares of {', '.join(scaled)} are scaled: {before.message}"
             numbers = {**numbers, "queue": queue.name, "code": before.code.value}
@@ -325,6 +343,10 @@ class Reclaim:
         outcome = Outcome(code, message, numbers, before.since, events, detail)
         moments = [each for each in (session.world.next_unprotected(), session.look_again) if each is not None]
         session.settle(job, outcome, min(moments, default=None))
+
+
+def _sides(session: Session, job: Job, unit: Unit) -> Queue:
+    return session.world.tree.below_common_ancestor(session.queue_of(job), session.queue_of(unit.job))[0]
 
 
 def _bundle(session: Session, job: Job) -> list[Job]:
@@ -372,16 +394,3 @@ def _place(session: Session, statement: Statement, job: Job) -> bool:
         if session.job_pipelined(each, counts) < 0:
             return False
     return True
-
-
-def _alike(session: Session, job: Job) -> object:
-    """Equal for jobs of which one finds a move when the other does; None for a job like no other."""
-    spec, taken_from = job.spec, session.kind_of_beneficiary(job)
-    if taken_from is None or spec is None or spec.bundle or spec.sub_groups or job.is_running() or job.counts().total:
-        return None
-    if any(key == job.key for key, _ in session.world.distrust):
-        return None
-    kinds = Counter((task.role, signature(session, task)) for task in job.in_state(TaskState.PENDING))
-    minimum = spec.min_member, frozenset(spec.min_task_member.items()), spec.match_policy, job.was_ready, spec.zone
-    rank = preemption_rank(session.queue_of(job), job)
-    return "no move", job.queue, job.user, job.namespace, rank, taken_from, minimum, frozenset(kinds.items())
