@@ -155,6 +155,16 @@ def test_jobs_that_get_more_together_than_the_other_queue_would_lack_take_it_tog
     assert (held(lab, "vision"), held(lab, "speech"), len(lab.evicted)) == (48, 32, 3)
 
 
+def test_many_small_jobs_take_it_together():
+    lab = lent()
+    for number in range(4):
+        lab.gang(f"behind-{number}", 1, queue="vision", gpus=16)
+    for number in range(64):
+        lab.gang(f"small-{number}", 1, queue="speech", gpus=1)
+    lab.cycle(10)
+    assert (held(lab, "vision"), held(lab, "speech"), len(lab.evicted)) == (64, 64, 8)
+
+
 def test_who_keeps_borrowed_room_is_said_to_who_waits_for_it():
     lab = two_gangs()
     lab.gang("small", 1, queue="speech", gpus=8)

@@ -31,7 +31,6 @@ from skysail.batch.gathering import gathered
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
-from skysail.batch.model.queue import Queue
 from skysail.batch.moves import (
     Balance,
     borrows_by_threshold,
@@ -54,6 +53,8 @@ _EVICTED_AT_ONCE = 32
 _EVICTIONS_SIMULATED = 20_000
 """How many evictions are simulated for one job to find out who need not leave."""
 _JOBS_AT_ONCE = 32
+_JOBS_JOINED = 128
+"""How many jobs of the queue are tried beside the one a move is for, when that alone would not make it legal."""
 _UNITS_AT_ONCE = 256
 """How many units are judged between two pauses."""
 HELPED_BY_ROOM = frozenset(
@@ -275,9 +276,14 @@ class Reclaim:
 
     def _joined(self, session: Session, statement: Statement, job: Job, move: Move, bundle: list[Job]) -> bool:
         """Let others of the queue into the room that is left, until the move lowers the potential; adds them."""
-        sides = {_sides(session, job, unit) for unit in move.units if unit.tier is Tier.OVER}
+        key = "not joined", job.queue, frozenset(task.uid for unit in move.units for task in unit.tasks)
+        if session.memo.get(key) == move.released:
+            return False
+        of, queue = session.queue_of, session.queue_of(job)
+        below, over = session.world.tree.below_common_ancestor, (u.job for u in move.units if u.tier is Tier.OVER)
+        sides = {below(queue, of(victim))[0] for victim in over}
         others = (each for each in self._starving if each.queue == job.queue and each not in bundle)
-        for each in islice((each for each in others if self._is_starving(session, each)), _JOBS_AT_ONCE):
+        for each in islice((each for each in others if self._is_starving(session, each)), _JOBS_JOINED):
             keys, mark = short_keys(session, each), statement.checkpoint()
             if _bundle(session, each) != [each] or not all(may_claim(session, each, keys, side) for side in sides):
                 continue
@@ -287,6 +293,7 @@ class Reclaim:
             bundle.append(each)
             if move.lowers_potential(session):
                 return True
+        session.memo[key] = move.released
         return False
 
     @staticmethod
@@ -343,10 +350,6 @@ class Reclaim:
         outcome = Outcome(code, message, numbers, before.since, events, detail)
         moments = [each for each in (session.world.next_unprotected(), session.look_again) if each is not None]
         session.settle(job, outcome, min(moments, default=None))
-
-
-def _sides(session: Session, job: Job, unit: Unit) -> Queue:
-    return session.world.tree.below_common_ancestor(session.queue_of(job), session.queue_of(unit.job))[0]
 
 
 def _bundle(session: Session, job: Job) -> list[Job]:
