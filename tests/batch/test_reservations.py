@@ -3,6 +3,7 @@
 import pytest
 
 from skysail.batch.model.job import TaskState
+from skysail.batch.model.specs import QuotaSpec
 from tests.batch.lab import Lab
 
 
@@ -18,3 +19,13 @@ def test_a_job_being_bound_is_bound_though_another_asks_when_it_will_end(backfil
     lab.play = lambda effects: states.extend(task.state for batch in effects.binds for task in batch.tasks)
     lab.cycle()
     assert states == [TaskState.BINDING, TaskState.BINDING]
+
+
+def test_slots_go_on_to_another_node_where_one_is_full_of_pods():
+    lab = Lab()
+    lab.nodes(2, pods="10")
+    lab.queue("q")
+    spec = QuotaSpec("default", "many", uid="many", queue="q", resources={"cpu": 100}, count=16)
+    lab.world.set_quota(spec)
+    lab.cycle()
+    assert sorted(slot.node for slot in lab.world.slots.values()) == ["n000"] * 10 + ["n001"] * 6

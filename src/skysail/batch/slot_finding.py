@@ -3,6 +3,7 @@
 import numpy as np
 
 from skysail.batch.model.job import Job, Task
+from skysail.batch.model.resources import PODS
 from skysail.batch.model.slot import Slot
 from skysail.batch.placing import Placer
 from skysail.batch.rows import fitting
@@ -97,7 +98,7 @@ def node_for(session: Session, slot: Slot, placer: Placer | None = None) -> str 
     """The best node for a pending slot: by room and node selector, fullest first, then by name."""
     table = session.nodes.table
     mask = table.live[: table.size].copy()
-    for resource, need in placeholder(slot).requests.items():
+    for resource, need in {**placeholder(slot).requests, PODS: 1}.items():
         mask &= table.amounts.free[table.amounts.line(resource)][: table.size] >= need
     if placer is not None and placer.rows is not None:
         mask &= placer.rows

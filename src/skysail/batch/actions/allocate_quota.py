@@ -29,8 +29,10 @@ class AllocateQuota:
             with session.statement() as statement:
                 node = node_for(session, slot)
                 if node is not None and statement.allocate_quota(slot, node) is None:
-                    statement.commit()
-                    session.note("slot", slot.key, node)
+                    if statement.commit():
+                        session.note("slot", slot.key, node)
+                    else:
+                        homeless.add(slot.spec.key)
                 else:
                     homeless.add(slot.spec.key)
             yield from session.pause()
