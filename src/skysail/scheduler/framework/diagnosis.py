@@ -44,7 +44,7 @@ class NodeStatuses(Mapping[str, Status]):
     def names_with_code(self, code: Code) -> list[str]:
         """Names of the nodes refused with this code, in the order given."""
         wanted = np.array([index > 0 and status.code is code for index, status in enumerate(self.statuses)])
-        return [self.names[int(place)] for place in np.flatnonzero(wanted[self.first])]
+        return list(map(self.names.__getitem__, np.flatnonzero(wanted[self.first]).tolist()))
 
     def counts(self) -> list[tuple[Status, int]]:
         """Each distinct refusal that occurs, with the number of nodes that got it."""
