@@ -190,8 +190,22 @@ class Differential:
         if not second["feasible"]:
             await self._compare_waiting(again, second)
             return
+        if not all(self._is_gone(*key) for key in victims) and not await self._is_bound_at_once(again):
+            self.result.seen["woken by its last victim only"] += 1
+            await self._keep_waiting(again)
+            return
         bound = await self._answer(real, lambda pod: bool(pod.spec.node_name))
         await self._compare_bound(bound, second)
+
+    async def _is_bound_at_once(self, preemptor: Pod) -> bool:
+        """Whether a preemptor is bound for which there is room, though the last of its victims takes its time.
+
+        While it evicts, kube-scheduler holds a preemptor back; only what happens afterwards wakes it, in the end the
+        last victim's (pkg/scheduler/framework/preemption/executor.go `prepareCandidateAsync`, v1.36).
+        """
+        self.mirror.let_go()
+        await self.settle(0.3)
+        return bool(self.mirror.get(PODS, preemptor.namespace, preemptor.name).spec.node_name)
 
     async def _compare_waiting(self, real: Pod, second: Raw) -> None:
         """Victims that take their time hold the room: the preemptor waits, and evicts nobody else."""
@@ -201,6 +215,9 @@ class Differential:
         waiting = self.mirror.get(PODS, real.namespace, real.name)
         if waiting.spec.node_name:
             self._differs(real, f"bound to {waiting.spec.node_name} beside its victims, ours {told(second)}")
+        await self._keep_waiting(real)
+
+    async def _keep_waiting(self, real: Pod) -> None:
         await self.dismiss_waiting()
         waiting = self.mirror.get(PODS, real.namespace, real.name)
         self.waiting = None if waiting.spec.node_name else waiting  # the other's room may have been enough
