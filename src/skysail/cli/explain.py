@@ -73,10 +73,8 @@ def _live(pod: str, kubeconfig: str, config: Path | None, gates: str) -> "Raw":
     from skysail.cli.running import run
     from skysail.cli.scheduler import parse_feature_gates
     from skysail.scheduler.config.strict_yaml import load_yaml
-    from skysail.scheduler.framework.feature_gates import feature_gates
 
     chosen = parse_feature_gates(gates)
-    feature_gates(chosen)
     namespace, _, name = pod.rpartition("/")
     scenario = run(lambda: _read(namespace or "default", name, kubeconfig))
     if scenario is None:

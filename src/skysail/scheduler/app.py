@@ -38,9 +38,8 @@ from skysail.scheduler.deciding import ProfileDecider, Rotation
 from skysail.scheduler.decision_loop import DecisionLoop, kept_up
 from skysail.scheduler.evicting import make_evictor
 from skysail.scheduler.extenders.talking import ExtenderTalk, TransportMaker
-from skysail.scheduler.failure import FailureHandler
+from skysail.scheduler.failure import FailureHandler, hint_failed, order_failed
 from skysail.scheduler.flight import CycleProfile
-from skysail.scheduler.framework.events import ClusterEvent
 from skysail.scheduler.framework.plugin import Plugin, RunsBeside
 from skysail.scheduler.group_cycle import GroupCycle
 from skysail.scheduler.handlers import ClusterEventHandlers
@@ -315,10 +314,10 @@ class Scheduler:
             raise ConfigError("a queue sort plugin is needed", path="profiles[0].plugins.queueSort")
         queue = SchedulingQueue(
             {
-                name: profile.queue_profile(self._hint_failed, self._hint_asked, self._now)
+                name: profile.queue_profile(hint_failed, self._hint_asked, self._now)
                 for name, profile in self.profiles.items()
             },
-            sort.sort_key if sort.name in REGISTRY else safe_order(sort.name, sort.sort_key, self._order_failed),
+            sort.sort_key if sort.name in REGISTRY else safe_order(sort.name, sort.sort_key, order_failed),
             initial_backoff_seconds=float(source.pod_initial_backoff_seconds),
             max_backoff_seconds=float(source.pod_max_backoff_seconds),
             max_unschedulable_seconds=self.options.max_unschedulable_seconds,
@@ -388,17 +387,8 @@ class Scheduler:
         current = self._current(pod)
         return current is not None and not current.spec.node_name
 
-    def _order_failed(self, plugin: str, error: BaseException) -> None:
-        _log.error("queue sort failed, the usual order counts", extra={"plugin": plugin}, exc_info=error)
-
     def _hint_asked(self, plugin: str, label: str, hint: str, seconds: float) -> None:
         self.metrics.observe("queueing_hint_execution_duration_seconds", seconds, plugin, label, hint)
-
-    def _hint_failed(self, plugin: str, event: ClusterEvent, pod: Pod, error: Exception) -> None:
-        _log.error(
-            "queueing hint failed, pod is woken",
-            extra={"plugin": plugin, "event": event.label, "pod": pod.key}, exc_info=error,
-        )  # fmt: skip
 
     async def _node_missing(self, name: str) -> None:
         await look_again(self._client, self.cache, name)

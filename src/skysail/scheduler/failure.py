@@ -23,6 +23,7 @@ from skysail.api.core import Pod
 from skysail.controller.recorder import EventRecorder
 from skysail.scheduler.attempts import Attempt
 from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, NodeStatuses
+from skysail.scheduler.framework.events import ClusterEvent
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.metrics import ERROR, UNSCHEDULABLE, SchedulerMetrics
@@ -79,6 +80,19 @@ def insist(doing: str, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
         except Exception:  # noqa: BLE001 - what comes after it must be done as well
             _log.exception("cleaning up after an attempt failed", extra={"doing": doing})
     return None
+
+
+def order_failed(plugin: str, error: BaseException) -> None:
+    """Say that a queue sort raised."""
+    _log.error("queue sort failed, the usual order counts", extra={"plugin": plugin}, exc_info=error)
+
+
+def hint_failed(plugin: str, event: ClusterEvent, pod: Pod, error: Exception) -> None:
+    """Say that a queueing hint raised."""
+    _log.error(
+        "queueing hint failed, pod is woken",
+        extra={"plugin": plugin, "event": event.label, "pod": pod.key}, exc_info=error,
+    )  # fmt: skip
 
 
 class FailureHandler:

@@ -6,13 +6,10 @@ import pytest
 import yaml
 
 from skysail.api.errors import Invalid
-from skysail.api.kinds import Kind
 from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, batch_definitions
+from skysail.controller.customresources.installing import DEFINITIONS
 from skysail.simulator.clock import run_virtual, settle
 
-DEFINITIONS = Kind(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, dict, ("status",)
-)
 MANIFEST = Path(__file__).parents[3] / "deploy" / "crds" / "scheduling.skysail.io.yaml"
 
 

@@ -34,15 +34,7 @@ from skysail.scheduler.framework.codes import Reads, ScoreArray, zero_scores
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.events import (
-    DEVICE_CLASS,
-    NODE,
-    POD,
-    RESOURCE_CLAIM,
-    RESOURCE_SLICE,
-    ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
-    QueueingHint,
 )
 from skysail.scheduler.framework.handle import Handle
 from skysail.scheduler.framework.plugin import ALL_NODES, PostFilterResult, PreFilterResult
@@ -52,6 +44,7 @@ from skysail.scheduler.framework.steps import index_of
 from skysail.scheduler.plugins.args import DynamicResourcesArgs
 from skysail.scheduler.plugins.device_account import DeviceAccount, device_account, is_class_resource
 from skysail.scheduler.plugins.dynamic_resources_bind import ClaimWriter
+from skysail.scheduler.plugins.dynamic_resources_hints import ClaimHints, problem_with_claims
 from skysail.scheduler.plugins.dynamic_resources_state import NO_CLAIMS, STATE, DeviceState, NodeAllocation
 from skysail.scheduler.plugins.extended_resources import SPECIAL_NAME, requests_and_mappings, special_claim
 from skysail.scheduler.plugins.normalizing import default_normalize
@@ -66,7 +59,6 @@ from skysail.scheduler.plugins.pod_claims import (
 )
 from skysail.scheduler.plugins.request_checks import check_requests
 
-MOST_ALTERNATIVES: Final = 8
 NOT_AVAILABLE: Final = Status.unresolvable("resourceclaim not available on the node")
 NO_DEVICES: Final = Status.unresolvable("cannot allocate all claims")
 LEFT_OVER: Final = Status.unresolvable("cannot schedule extended resource claim")
@@ -103,16 +95,8 @@ class DynamicResources:
         """Hold a pod back until its claims are there."""
         if not pod.spec.resource_claims:
             return SUCCESS
-        problem = self._problem_with(pod)
+        problem = problem_with_claims(pod, self._account)
         return Status.unresolvable(problem) if problem else SUCCESS
-
-    def _problem_with(self, pod: Pod) -> str:
-        try:
-            for _ in pod_claims(pod, self._account.claim):
-                pass
-        except ClaimError as error:
-            return str(error)
-        return ""
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> tuple[Status, PreFilterResult]:
         """Skip pods without claims; refuse those whose claims fit nowhere."""
@@ -320,7 +304,7 @@ class DynamicResources:
             info = table.infos[int(row)]
             found = devices.nodes.get(info.name) if info is not None else None
             if found is not None:
-                scores[place] = _rank_of_alternatives(devices, found)
+                scores[place] = devices.rank_of_alternatives(found)
         return scores
 
     def normalize(self, state: CycleState, raw: ScoreArray, low: int, high: int) -> ScoreArray:
@@ -374,37 +358,9 @@ class DynamicResources:
         """Write what is to be undone, beside the cycle."""
         await self._writer.run()
 
-    # -- what wakes a pod -------------------------------------------------------------------------------------------
-
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Nodes, claims, the pod's generated claims, classes, slices."""
-        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
-        changed = ActionType.ADD | ActionType.UPDATE
-        generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
-        return (
-            ClusterEventWithHint(ClusterEvent(NODE, nodes)),
-            ClusterEventWithHint(ClusterEvent(RESOURCE_CLAIM, changed), self._after_claim_change),
-            ClusterEventWithHint(ClusterEvent(POD, generated), self._after_pod_change),
-            ClusterEventWithHint(ClusterEvent(DEVICE_CLASS, changed)),
-            ClusterEventWithHint(ClusterEvent(RESOURCE_SLICE, changed)),
-        )
-
-    def _after_claim_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        if not isinstance(new, ResourceClaim):
-            return QueueingHint.QUEUE
-        try:
-            is_used = any(claim.uid == new.uid for claim in list(pod_claims(pod, self._account.claim)))
-        except ClaimError:
-            return QueueingHint.SKIP
-        before = old.status if isinstance(old, ResourceClaim) else None
-        if before is not None and before.allocation is not None and new.status.allocation is None:
-            return QueueingHint.QUEUE
-        return QueueingHint.QUEUE if is_used and before != new.status else QueueingHint.SKIP
-
-    def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        if not isinstance(new, Pod):
-            return QueueingHint.QUEUE
-        return QueueingHint.SKIP if new.uid != pod.uid or self._problem_with(new) else QueueingHint.QUEUE
+        """See `dynamic_resources_hints`."""
+        return ClaimHints(self._account).events()
 
 
 def _extended(info: PodInfo) -> dict[str, int]:
@@ -416,15 +372,3 @@ def _extended(info: PodInfo) -> dict[str, int]:
 
 
 _NONE: Final[dict[str, int]] = {}
-
-
-def _rank_of_alternatives(devices: DeviceState, found: NodeAllocation) -> int:
-    total = 0
-    for place, claim in enumerate(devices.claims):
-        allocation = claim.status.allocation or found.results.get(place)
-        chosen = {result.request for result in allocation.devices.results} if allocation is not None else set()
-        for request in claim.spec.devices.requests:
-            for rank, each in enumerate(request.first_available):
-                if f"{request.name}/{each.name}" in chosen:
-                    total += MOST_ALTERNATIVES - rank
-    return total

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from skysail.api.core import ContainerExtendedResourceRequest
 from skysail.api.nodeselector import CompiledNodeSelector
 from skysail.api.resource import AllocationResult, ResourceClaim
 from skysail.scheduler.devices.allocation import Situation
 from skysail.scheduler.framework.cycle_state import StateKey
+
+MOST_ALTERNATIVES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,18 @@ class DeviceState:
     def to_allocate(self) -> Iterator[tuple[int, ResourceClaim]]:
         """Claims without an allocation, with their place."""
         return ((place, claim) for place, claim in enumerate(self.claims) if claim.status.allocation is None)
+
+    def rank_of_alternatives(self, found: NodeAllocation) -> int:
+        """The sum over requests with alternatives: 8 for the first, 7 for the second, and so on."""
+        total = 0
+        for place, claim in enumerate(self.claims):
+            allocation = claim.status.allocation or found.results.get(place)
+            chosen = {result.request for result in allocation.devices.results} if allocation is not None else set()
+            for request in claim.spec.devices.requests:
+                for rank, each in enumerate(request.first_available):
+                    if f"{request.name}/{each.name}" in chosen:
+                        total += MOST_ALTERNATIVES - rank
+        return total
 
 
 NO_CLAIMS = DeviceState()
