@@ -10,7 +10,6 @@ Source: k8s.io/client-go/tools/{record,events}, v1.36.
 
 import asyncio
 import logging
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
@@ -21,6 +20,7 @@ import msgspec
 
 from skysail.api.errors import AlreadyExists, ApiError, NotFound, SkysailError, Unreachable
 from skysail.api.kinds import EVENTS, Kind, kind_of
+from skysail.api.labelsyntax import subdomain_errors
 from skysail.api.meta import ApiObject
 from skysail.api.ports import Clock
 from skysail.api.raw import Raw
@@ -38,7 +38,6 @@ _MAX_QUEUED = 1000
 _MAX_SERIES_QUEUED = 10_000
 """Upstream's recorder of series has no bound; two for each pod of a large batch must not be lost."""
 _SERIES_WRITERS = 4
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class _Written(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +169,7 @@ class _QueueingRecorder:
         nanos = max(self._last_nanos + 1, int(self._clock.now().timestamp() * 1_000_000) * 1000)
         self._last_nanos = nanos
         name = f"{regarding.name}.{nanos:x}"
-        return name if _is_subdomain(name) else str(UUID(int=self._rng.getrandbits(128), version=4))
+        return name if not subdomain_errors(name) else str(UUID(int=self._rng.getrandbits(128), version=4))
 
 
 class CoreEventRecorder(_QueueingRecorder):
@@ -348,7 +347,3 @@ def _kind_names(obj: object) -> tuple[str, str]:
 def _check_type(type: str) -> None:
     if type not in (NORMAL, WARNING):
         raise SkysailError(f"unsupported event type {type!r}: use {NORMAL} or {WARNING}")
-
-
-def _is_subdomain(name: str) -> bool:
-    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
