@@ -20,6 +20,7 @@ COUNT = 2_000
 PODS_A_NODE = 40
 _MILLI_A_POD = 10
 _SECONDS = 180
+_SECONDS_AFTERWARDS = 120
 
 
 @contextlib.asynccontextmanager
@@ -44,8 +45,15 @@ async def make_pods(client: ApiClient, scheduler: str, numbers: range) -> None:
     await create_all(client, PODS, [plain_pod(f"p{number}", scheduler) for number in numbers], "default")
 
 
-async def bind_all(client: ApiClient, disturb: Callable[[], Awaitable[None]], count: int = COUNT) -> list[Pod]:
-    """Wait until all are bound, and disturb once, when a third of them are."""
+async def assert_all_are_bound_once(
+    client: ApiClient, disturb: Callable[[], Awaitable[None]], count: int = COUNT
+) -> None:
+    """Wait until all are bound, and disturb once, when a third of them are.
+
+    Raises:
+        AssertionError: A pod was on two nodes, a node is oversold, or nothing was disturbed.
+        TimeoutError: A pod is not bound after three minutes.
+    """
     disturbed: list[asyncio.Task[None]] = []
 
     async def disturbing() -> None:
@@ -58,9 +66,25 @@ async def bind_all(client: ApiClient, disturb: Callable[[], Awaitable[None]], co
     async with asyncio.timeout(_SECONDS), asyncio.TaskGroup() as group:
         pods = await wait_bound(client, "default", count, on_bound)
     assert disturbed
+    assert_they_fit(pods, count)
+
+
+async def assert_all_come_to_be_bound(client: ApiClient, count: int) -> None:
+    """Wait until all are bound.
+
+    Raises:
+        AssertionError: A pod was on two nodes, or a node is oversold.
+        TimeoutError: A pod is not bound after two minutes.
+    """
+    async with asyncio.timeout(_SECONDS_AFTERWARDS):
+        pods = await wait_bound(client, "default", count)
+    assert_they_fit(pods, count)
+
+
+def assert_they_fit(pods: list[Pod], count: int) -> None:
+    """So many pods, and no node has more than it holds."""
     assert len({pod.uid for pod in pods}) == count
     assert_no_node_is_oversold(pods, milli_cpu_of, PODS_A_NODE * _MILLI_A_POD)
-    return pods
 
 
 def milli_cpu_of(pod: Pod) -> int:

@@ -3,7 +3,7 @@
 import subprocess
 
 from e2e.harness.control_plane import ControlPlane
-from e2e.harness.disturbed import bind_all, loaded, off_the_loop
+from e2e.harness.disturbed import assert_all_are_bound_once, loaded, off_the_loop
 from e2e.harness.processes import cpu_seconds_of, our_scheduler, scheduler_command
 from skysail.api.kinds import NODES
 
@@ -14,7 +14,7 @@ async def test_our_scheduler_dies_and_another_takes_over(control_plane: ControlP
     async with loaded(control_plane, NAME) as client:
         replicas = start_two(scheduler_command(control_plane, NAME, elect=True))
         try:
-            await bind_all(client, off_the_loop(lambda: kill_leader(replicas)))
+            await assert_all_are_bound_once(client, off_the_loop(lambda: kill_leader(replicas)))
         finally:
             for replica in replicas:
                 replica.kill()
@@ -37,7 +37,7 @@ async def test_kube_apiserver_dies_and_comes_back(control_plane: ControlPlane) -
 
     async with loaded(control_plane, NAME) as client:
         with our_scheduler(control_plane, NAME):
-            await bind_all(client, off_the_loop(restart))
+            await assert_all_are_bound_once(client, off_the_loop(restart))
 
 
 async def test_etcd_dies_and_comes_back(control_plane: ControlPlane) -> None:
@@ -47,7 +47,7 @@ async def test_etcd_dies_and_comes_back(control_plane: ControlPlane) -> None:
 
     async with loaded(control_plane, NAME) as client:
         with our_scheduler(control_plane, NAME):
-            await bind_all(client, off_the_loop(restart))
+            await assert_all_are_bound_once(client, off_the_loop(restart))
 
 
 async def test_history_is_compacted_under_the_watches(control_plane: ControlPlane) -> None:
@@ -58,7 +58,7 @@ async def test_history_is_compacted_under_the_watches(control_plane: ControlPlan
 
     async with loaded(control_plane, NAME) as client:
         with our_scheduler(control_plane, NAME):
-            await bind_all(client, off_the_loop(compact_and_restart))
+            await assert_all_are_bound_once(client, off_the_loop(compact_and_restart))
 
 
 async def test_a_node_goes_while_pods_are_bound_to_it(control_plane: ControlPlane) -> None:
@@ -68,4 +68,4 @@ async def test_a_node_goes_while_pods_are_bound_to_it(control_plane: ControlPlan
             await client.delete(NODES, "n0")
 
         with our_scheduler(control_plane, NAME):
-            await bind_all(client, remove)
+            await assert_all_are_bound_once(client, remove)

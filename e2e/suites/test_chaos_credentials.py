@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.harness.control_plane import HOST, ControlPlane
-from e2e.harness.disturbed import PODS_A_NODE, make_nodes, make_pods, off_the_loop
+from e2e.harness.disturbed import PODS_A_NODE, assert_all_come_to_be_bound, make_nodes, make_pods, off_the_loop
 from e2e.harness.identities import Authority, bound_token
 from e2e.harness.processes import our_scheduler
 from e2e.harness.workload import wait_bound
@@ -35,8 +35,7 @@ async def half_bound(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIter
             async with asyncio.timeout(60):
                 await wait_bound(client, "default", HALF)
             yield client
-            async with asyncio.timeout(120):
-                await wait_bound(client, "default", COUNT)
+            await assert_all_come_to_be_bound(client, COUNT)
 
 
 async def wait_refused(kubeconfig: Path) -> None:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 
 from e2e.harness.control_plane import ControlPlane
-from e2e.harness.disturbed import PODS_A_NODE, make_nodes
+from e2e.harness.disturbed import PODS_A_NODE, assert_all_come_to_be_bound, make_nodes
 from e2e.harness.processes import our_scheduler
 from e2e.harness.workload import create_all, plain_pod, wait_bound
 from skysail.api.kinds import PODS
@@ -55,5 +55,4 @@ async def test_a_watcher_that_does_not_read_is_given_up_and_catches_up(control_p
                 control_plane.compact()
             finally:
                 process.send_signal(signal.SIGCONT)
-            async with asyncio.timeout(120):
-                await wait_bound(client, "default", COUNT)
+            await assert_all_come_to_be_bound(client, COUNT)
