@@ -24,7 +24,7 @@ class Asker(Recording):
         calls = []
         (extender,) = [each for each in self.handle.extenders if each.supports_preemption]
         info = self.handle.snapshot().get("n1")
-        victims = {"n1": Victims(tuple(each.pod for each in info.pods.values()), 0)}
+        victims = {"n1": Victims(tuple(info.pods.values()))}
         left = yield from extender.process_preemption(pod, victims, self.handle.snapshot(), calls)
         self.found.append((sorted(left), [call.verb for call in calls]))
         return Status.unschedulable("asked"), PostFilterResult()

@@ -38,9 +38,9 @@ _ZERO: Final = Quantity(0)
 _SCORING_DEFAULTS: Final = {CPU: Quantity.of_milli(DEFAULT_MILLI_CPU), MEMORY: Quantity.of(DEFAULT_MEMORY)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PodResources:
-    """What a pod adds to the account of its node.
+    """What a pod adds to the account of its node. Pods of one template share one, so it compares by identity.
 
     Attributes:
         requests: Amounts by resource name; only those the scheduler accounts for (CPU, memory, ephemeral storage and

@@ -5,31 +5,12 @@ Persistent objects with plain attributes: a simple plugin reads them a thousand 
 Source: pkg/scheduler/framework/types.go `NodeInfo`, v1.36.
 """
 
-from datetime import UTC, datetime
-
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.api.resources import PODS, is_accounted, resource_amounts
 from skysail.scheduler.cache.pod_info import PodInfo
 
 NO_NODE = Node()
-
-
-NOT_STARTED = datetime.max.replace(tzinfo=UTC)
-"""The start of a pod that has not started: upstream takes the present, which is later than any start."""
-
-
-def start_of(pod: Pod) -> datetime:
-    """When a pod started."""
-    return pod.status.start_time or NOT_STARTED
-
-
-def importance(info: PodInfo) -> tuple[int, datetime]:
-    """Sorts the most important first.
-
-    Source: pkg/scheduler/util `MoreImportantPod`, v1.36.
-    """
-    return -info.priority, start_of(info.pod)
 
 
 class NodeInfo:
@@ -53,7 +34,6 @@ class NodeInfo:
     """
 
     __slots__ = (
-        "_by_importance",
         "allocatable",
         "generation",
         "name",
@@ -85,7 +65,6 @@ class NodeInfo:
         self.generation = 0
         self.node_generation = 0
         self.shared = False
-        self._by_importance: list[PodInfo] | None = None
 
     @property
     def exists(self) -> bool:
@@ -125,14 +104,7 @@ class NodeInfo:
         self._account(info, -1)
         return info
 
-    def by_importance(self) -> list[PodInfo]:
-        """The pods, the most important first: by priority, then by how long they run. Not to be changed."""
-        if self._by_importance is None:
-            self._by_importance = sorted(self.pods.values(), key=importance)
-        return self._by_importance
-
     def _account(self, info: PodInfo, sign: int) -> None:
-        self._by_importance = None
         requested, resources = self.requested, info.resources
         for name, amount in resources.requests.items():
             requested[name] = requested.get(name, 0) + sign * amount

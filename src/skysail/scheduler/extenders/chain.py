@@ -276,7 +276,7 @@ def _victims(extender: Extender, body: bytes, snapshot: Snapshot) -> dict[str, V
                     "but the pod is not found on that node"
                 )
         if pods and meta is not None:
-            found[name] = Victims(tuple(pod.pod for pod in pods if pod is not None), meta.violations)
+            found[name] = Victims(tuple(pod for pod in pods if pod is not None), meta.violations)
         elif not extender.ignorable:
             raise AnswerError(f'expected at least one victim pod on node "{name}"')
     return found

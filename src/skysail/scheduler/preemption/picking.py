@@ -4,13 +4,15 @@ Source: pkg/scheduler/framework/preemption/preemption.go `pickOneNodeForPreempti
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
-from skysail.scheduler.cache.node_info import start_of
 from skysail.scheduler.preemption.victims import Victims
 
 PRIORITY_FLOOR = 1 << 31
 """Added to every victim's priority, so that each victim costs something: fewer victims nearly always win."""
+
+NOT_STARTED = datetime.max.replace(tzinfo=UTC)
+"""The start of a pod that has not started: upstream takes the present, which is later than any start."""
 
 
 def best_nodes(candidates: Mapping[str, Victims]) -> list[str]:
@@ -24,9 +26,9 @@ def best_nodes(candidates: Mapping[str, Victims]) -> list[str]:
 
 
 def _least(names: Sequence[str], candidates: Mapping[str, Victims], criterion: Callable[[Victims], float]) -> list[str]:
-    scores = {name: criterion(candidates[name]) for name in names}
-    least = min(scores.values(), default=0)
-    return [name for name in names if scores[name] == least]
+    scores = [criterion(candidates[name]) for name in names]
+    least = min(scores, default=0)
+    return [name for name, score in zip(names, scores, strict=True) if score == least]
 
 
 def _violations(victims: Victims) -> int:
@@ -34,15 +36,15 @@ def _violations(victims: Victims) -> int:
 
 
 def _highest_priority(victims: Victims) -> int:
-    return victims.priorities[0]
+    return victims.infos[0].priority
 
 
 def _sum_of_priorities(victims: Victims) -> int:
-    return sum(victims.priorities) + PRIORITY_FLOOR * len(victims.priorities)
+    return sum(victims.priorities) + PRIORITY_FLOOR * len(victims.infos)
 
 
 def _number(victims: Victims) -> int:
-    return len(victims.pods)
+    return len(victims.infos)
 
 
 def _reversed_start(victims: Victims) -> float:
@@ -53,4 +55,4 @@ def _reversed_start(victims: Victims) -> float:
 def earliest_start(victims: Victims) -> datetime:
     """The earliest start among the victims of the highest priority."""
     top = max(victims.priorities)
-    return min(start_of(pod) for pod, each in zip(victims.pods, victims.priorities, strict=True) if each == top)
+    return min(info.pod.status.start_time or NOT_STARTED for info in victims.infos if info.priority == top)

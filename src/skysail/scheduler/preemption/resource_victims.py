@@ -11,12 +11,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from skysail.scheduler.cache.node_info import NodeInfo, importance
+from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_info import by_importance
 from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.plugins.node_resources_fit import FIT, TOO_MANY_PODS, FitRequest, Need, NodeResourcesFit
 from skysail.scheduler.preemption.budgets import split_by_budgets
-from skysail.scheduler.preemption.pods_by_importance import KEY, Ints, ManyNodes, OneNode, PodsByImportance
+from skysail.scheduler.preemption.pods_of_nodes import Ints, PodsOfNodes, read_pods
 from skysail.scheduler.preemption.victims import NO_VICTIMS, Search, Victims, priority_of
 
 FIT_NAME = NodeResourcesFit.name
@@ -39,49 +40,51 @@ def select_resource_victims(search: Search, rows: Sequence[int]) -> list[Selecte
     The plugins that read only the Node object must let the rows pass.
     """
     request = search.state.read(FIT)
-    remembered = search.table.remember(KEY, PodsByImportance)
-    many = remembered.of(search.table, rows, [name for name, _ in request.needs[1:]])
-    may_go = many.exists & (many.priorities < priority_of(search.pod))
-    slack = _slack(search, request, rows, many, many.exists & ~may_go)
+    nodes = list(map(search.table.info, rows))
+    there = read_pods(nodes, [name for name, _ in request.needs[1:]])
+    may_go = there.exists & (there.priorities < priority_of(search.pod))
+    slack = _slack(search, request, rows, nodes, there, there.exists & ~may_go)
     fits: Mask = np.all(slack >= 0, axis=0, keepdims=True)[0]
     some: Mask = np.any(may_go, axis=1, keepdims=True)[:, 0]
-    violating = _violating(search, many, may_go & (fits & some)[:, None])
-    gone = _not_spared(slack, many.amounts, may_go, violating)
-    victims = _each(gone, many.order, many.priorities)
+    violating = _violating(search, there, may_go & (fits & some)[:, None])
+    gone = _not_spared(slack, there.amounts, may_go, violating)
+    victims = _chosen(there, gone) if violating is None else _chosen_breaking(there, gone, violating)
     return [
-        NO_ONE if not some[row]
-        else (None, _refusal(request.needs, slack[:, row].tolist(), node.info)) if not fits[row]
-        else _found(node, *victims[row]) if violating is None or not violating[row].any()
-        else _found_breaking(node, many.order[row], gone[row], violating[row])
-        for row, node in enumerate(many.nodes)
+        NO_ONE if not any_may_go
+        else (None, _refusal(request.needs, slack[:, row].tolist(), node)) if not fitting
+        else (victims[row], SUCCESS) if victims[row].infos
+        else (None, Status.error(f'expected at least one victim pod on node "{node.name}"'))
+        for row, (node, any_may_go, fitting) in enumerate(zip(nodes, some.tolist(), fits.tolist(), strict=True))
     ]  # fmt: skip
 
 
 NO_ONE: Selected = (None, NO_VICTIMS)
 
 
-def _slack(search: Search, request: FitRequest, rows: Sequence[int], many: ManyNodes, stays: Mask) -> Ints:
+def _slack(
+    search: Search, request: FitRequest, rows: Sequence[int], nodes: Sequence[NodeInfo], there: PodsOfNodes, stays: Mask
+) -> Ints:
     """(n_needs, n_rows): what is left of each, `pods` first, once only those that stay and the new one are there."""
     amounts, index = search.table.amounts, np.array(rows, dtype=np.intp)
-    used = [stays.sum(axis=1), *(each.sum(axis=1, where=stays) for each in many.amounts)]
+    used = [stays.sum(axis=1), *(each.sum(axis=1, where=stays) for each in there.amounts)]
     offered = np.array([amounts.allocatable[line][index] for line in request.lines])
     slack: Ints = offered - np.array(used) - request.amounts
     if search.promised:
-        for place, node in enumerate(many.nodes):
-            for pod in search.promised.get(node.info.name, ()):
+        for place, node in enumerate(nodes):
+            for pod in search.promised.get(node.name, ()):
                 wanted = [pod.resources.requests.get(name, 0) for name, _ in request.needs[1:]]
                 slack[:, place] -= [1, *wanted]
     return slack
 
 
-def _violating(search: Search, many: ManyNodes, may_go: Mask) -> Mask | None:
+def _violating(search: Search, there: PodsOfNodes, may_go: Mask) -> Mask | None:
     """(n_nodes, n_most_pods): whose eviction would break a budget; None when nobody's would."""
     if not search.budgets:
         return None
     mask = np.zeros(may_go.shape, dtype=np.bool_)
-    for row, node in enumerate(many.nodes):
+    for row in np.flatnonzero(may_go.any(axis=1)).tolist():
         positions = np.flatnonzero(may_go[row])
-        pods = [node.pods[place] for place in many.order[row, positions].tolist()]
+        pods = [there.pods[place] for place in there.places[row, positions].tolist()]
         breaking = {info.key for info in split_by_budgets(pods, search.budgets)[0]}
         mask[row, positions] = [info.key in breaking for info in pods]
     return mask if mask.any() else None
@@ -89,16 +92,17 @@ def _violating(search: Search, many: ManyNodes, may_go: Mask) -> Mask | None:
 
 def _not_spared(slack: Ints, amounts: Ints, may_go: Mask, violating: Mask | None) -> Mask:
     """(n_nodes, n_most_pods): who finds no room when all are put back in order, those that break a budget first."""
-    gone = np.zeros(may_go.shape, dtype=np.bool_)
     order, left = _spared_in_order(may_go, violating), slack.copy()
-    every = np.arange(len(may_go))
     turns = np.take_along_axis(may_go, order, axis=1)
     one = np.ones((1, *may_go.shape), dtype=np.int64)
     wanted = np.take_along_axis(np.concatenate((one, amounts)), order[None], axis=2) * turns
-    for step in range(int(may_go.sum(axis=1).max(initial=0))):
-        spared = (left >= wanted[..., step]).all(axis=0)
-        left -= wanted[..., step] * spared
-        gone[every, order[:, step]] = turns[:, step] & ~spared
+    by_turn = np.ascontiguousarray(np.moveaxis(wanted, 2, 0))
+    spared = np.ones((may_go.shape[1], len(may_go)), dtype=np.bool_)
+    for turn in range(int(may_go.sum(axis=1).max(initial=0))):
+        np.logical_and.reduce(left >= by_turn[turn], axis=0, out=spared[turn])
+        left -= by_turn[turn] * spared[turn]
+    gone = np.zeros(may_go.shape, dtype=np.bool_)
+    np.put_along_axis(gone, order, turns & ~spared.T, axis=1)
     return gone
 
 
@@ -110,29 +114,21 @@ def _spared_in_order(may_go: Mask, violating: Mask | None) -> npt.NDArray[np.int
     return np.argsort(rank, axis=1, kind="stable")
 
 
-def _each(gone: Mask, order: Ints, priorities: Ints) -> list[tuple[list[int], list[int]]]:
-    """For each node the places and the priorities of those who go."""
-    rows, positions = np.nonzero(gone)
-    ends = np.searchsorted(rows, np.arange(len(gone) + 1)).tolist()
-    places, numbers = order[rows, positions].tolist(), priorities[rows, positions].tolist()
-    return [(places[begin:end], numbers[begin:end]) for begin, end in pairwise(ends)]
+def _chosen(there: PodsOfNodes, gone: Mask) -> list[Victims]:
+    """For each node those who go, the most important first."""
+    ends = np.cumsum(np.count_nonzero(gone, axis=1), dtype=np.int64).tolist()
+    infos = [there.pods[place] for place in there.places[gone].tolist()]
+    return [Victims(tuple(infos[begin:end])) for begin, end in pairwise([0, *ends])]
 
 
-def _found(node: OneNode, places: Sequence[int], priorities: Sequence[int]) -> Selected:
-    if not places:
-        return None, Status.error(f'expected at least one victim pod on node "{node.info.name}"')
-    pods = node.pods
-    return Victims(tuple([pods[place].pod for place in places]), 0, tuple(priorities)), SUCCESS
-
-
-def _found_breaking(node: OneNode, order: Ints, gone: Mask, violating: Mask) -> Selected:
-    """`_found` where budgets may be broken: of equals those that break one come first, as they were put back first."""
-    positions = np.flatnonzero(gone)
-    positions = positions[np.argsort(~violating[positions], kind="stable")]
-    if not len(positions):
-        return _found(node, (), ())
-    victims = sorted([node.pods[place] for place in order[positions].tolist()], key=importance)
-    return Victims(tuple([info.pod for info in victims]), int(violating[positions].sum())), SUCCESS
+def _chosen_breaking(there: PodsOfNodes, gone: Mask, violating: Mask) -> list[Victims]:
+    """`_chosen` where budgets may be broken: of equals those that break one come first, as they were put back first."""
+    chosen = []
+    for places, goes, breaks in zip(there.places, gone, violating, strict=True):
+        breaking, others = places[goes & breaks].tolist(), places[goes & ~breaks].tolist()
+        victims = sorted([there.pods[place] for place in (*breaking, *others)], key=by_importance)
+        chosen.append(Victims(tuple(victims), len(breaking)))
+    return chosen
 
 
 def _refusal(needs: Sequence[Need], slack: Sequence[int], node: NodeInfo) -> Status:

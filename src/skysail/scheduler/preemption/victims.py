@@ -4,12 +4,12 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption `SelectVictimsOnNode`,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from skysail.api.core import Pod
 from skysail.api.policy import PodDisruptionBudget
-from skysail.scheduler.cache.node_info import NodeInfo, importance
-from skysail.scheduler.cache.pod_info import PodInfo
+from skysail.scheduler.cache.node_info import NodeInfo
+from skysail.scheduler.cache.pod_info import PodInfo, by_importance
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.nominated import fits_with
@@ -25,19 +25,22 @@ class Victims:
     """Who would be evicted from a node.
 
     Attributes:
-        pods: The most important first.
+        infos: The most important first.
         violations: How many of the evictions break a budget.
-        priorities: Of the pods; read from them when not given.
     """
 
-    pods: tuple[Pod, ...]
+    infos: tuple[PodInfo, ...]
     violations: int = 0
-    priorities: tuple[int, ...] = field(default=(), compare=False)
 
-    def __post_init__(self) -> None:
-        """Read the priorities."""
-        if not self.priorities:
-            object.__setattr__(self, "priorities", tuple([priority_of(pod) for pod in self.pods]))
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods, the most important first."""
+        return tuple([info.pod for info in self.infos])
+
+    @property
+    def priorities(self) -> list[int]:
+        """Of the pods, in their order."""
+        return [info.priority for info in self.infos]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def select_victims(search: Search, row: int) -> tuple[Victims | None, Status]:
     status = trial.fits()
     if not status.is_success:
         return None, status
-    potential.sort(key=importance)
+    potential.sort(key=by_importance)
     violating, others = split_by_budgets(potential, search.budgets)
     victims, violations = [], 0
     for infos, breaks in ((violating, True), (others, False)):
@@ -107,8 +110,8 @@ def select_victims(search: Search, row: int) -> tuple[Victims | None, Status]:
 def _found(victims: list[PodInfo], violations: int, node_name: str) -> tuple[Victims | None, Status]:
     if not victims:
         return None, Status.error(f'expected at least one victim pod on node "{node_name}"')
-    victims.sort(key=importance)
-    return Victims(tuple(info.pod for info in victims), violations), SUCCESS
+    victims.sort(key=by_importance)
+    return Victims(tuple(victims), violations), SUCCESS
 
 
 class _Trial:
