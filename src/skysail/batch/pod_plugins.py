@@ -76,7 +76,7 @@ class NoNominations:
         return ""
 
     @property
-    def by_node(self) -> Mapping[str, Mapping[str, Pod]]:
+    def by_node(self) -> Mapping[str, Mapping[str, PodInfo]]:
         """None."""
         return {}
 

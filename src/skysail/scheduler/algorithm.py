@@ -207,7 +207,9 @@ def find_feasible(
     attempt = Attempt(framework, table, pod_info, evaluator, evaluator.pre_filter())
     if not attempt.outcome.status.is_success:
         return attempt
-    refusals = refusals_with_nominated_pods(framework, attempt.state, pod_info.pod, table, nominations)
+    refusals = refusals_with_nominated_pods(
+        framework, attempt.state, pod_info.pod, table, nominations, evaluator.with_nominated
+    )
     names = attempt.outcome.result.node_names
     if names is None:
         attempt.filtered = evaluator.filter()
@@ -300,12 +302,16 @@ def node_statuses(attempt: Attempt) -> NodeStatuses:
     assert attempt.filtered is not None
     table, statuses = attempt.table, list(attempt.filtered.statuses)
     first = attempt.filtered.first.copy()
-    rows = list(range(table.size)) if attempt.rows is None else [int(row) for row in attempt.rows]
-    for row, status in attempt.refusals.items():
-        if row in rows:
-            first[rows.index(row)] = len(statuses)
-            statuses.append(status)
-    return NodeStatuses([table.names[row] for row in rows], first, statuses)
+    if attempt.rows is None:
+        names, refusals = table.names[: table.size], attempt.refusals
+    else:
+        names = [table.names[row] for row in attempt.rows.tolist()]
+        places = {row: place for place, row in enumerate(attempt.rows.tolist())}
+        refusals = {places[row]: status for row, status in attempt.refusals.items() if row in places}
+    for place, status in refusals.items():
+        first[place] = len(statuses)
+        statuses.append(status)
+    return NodeStatuses(names, first, statuses)
 
 
 def choose(attempt: Attempt, rng: random.Random, extra: ScoreArray | None = None) -> tuple[int, int, int]:

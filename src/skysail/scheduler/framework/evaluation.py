@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from skysail.api.core import Pod
 from skysail.scheduler.cache.matrices import RowIndex, Rows
+from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray, zero_scores
@@ -26,6 +27,8 @@ from skysail.scheduler.framework.steps import FilterStep, Mask, PreScoreStep, Sc
 StatusIndex: TypeAlias = npt.NDArray[np.uint16]
 TotalArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 """Weighted sums: int16 where they fit, else wider."""
+RowAnswers: TypeAlias = dict[int, tuple[NodeInfo, list[PodInfo], Status]]
+"""By row, an answer with what it was an answer about: the account, and the pods that are promised room there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +252,11 @@ class Evaluator(Protocol):
 
     Attributes:
         state: This attempt's memory.
+        with_nominated: Answers about rows with the pods nominated there, as far as they are remembered.
     """
 
     state: CycleState
+    with_nominated: RowAnswers
 
     def pre_filter(self) -> PreFilterOutcome:
         """Run the phase."""
@@ -287,6 +292,7 @@ class PlainEvaluator:
         self._pod = pod_info.pod
         self._scored: tuple[RowIndex, Scored] | None = None
         self.state = CycleState(pod_info)
+        self.with_nominated: RowAnswers = {}
 
     def pre_filter(self) -> PreFilterOutcome:
         """Run the phase."""

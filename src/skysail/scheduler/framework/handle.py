@@ -27,6 +27,7 @@ from skysail.api.core import Pod
 from skysail.api.kinds import Kind
 from skysail.api.ports import Clock
 from skysail.api.raw import Raw
+from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Nominations(Protocol):
         ...
 
     @property
-    def by_node(self) -> Mapping[str, Mapping[str, Pod]]:
+    def by_node(self) -> Mapping[str, Mapping[str, PodInfo]]:
         """All nominations, by node name and uid."""
         ...
 

@@ -24,6 +24,7 @@ from skysail.scheduler.framework.evaluation import (
     Filtered,
     PreFilterAnswer,
     PreFilterOutcome,
+    RowAnswers,
     TotalArray,
     run_pre_filter,
 )
@@ -99,6 +100,7 @@ class SignatureEntry:
         self.filters = FilterColumns([step for step in shared if step.name not in skipped], table)
         self.idle = idle
         self._after_skips: dict[tuple[str, ...], tuple[frozenset[str], tuple[FilterStep, ...]]] = {}
+        self.with_nominated: RowAnswers = {}
         self._scores: ScoreColumns | None = None
         self.skipped_scores: frozenset[str] = frozenset()
         self.global_pre_score = tuple(
@@ -176,6 +178,7 @@ class IncrementalEvaluator:
         self._active: tuple[FilterStep, ...] | None = None
         self._asked: list[tuple[ScoreStep, RowIndex, ScoreArray, ScoreArray]] = []
         self.state = entry.base.fork(pod_info)
+        self.with_nominated = entry.with_nominated
 
     def pre_filter(self) -> PreFilterOutcome:
         """Run the phase: GLOBAL plugins are asked, the others remembered."""

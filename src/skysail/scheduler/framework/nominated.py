@@ -12,48 +12,84 @@ from skysail.api.core import Pod
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
+from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.cycle_state import CycleState
-from skysail.scheduler.framework.evaluation import run_filters
+from skysail.scheduler.framework.evaluation import RowAnswers, run_filters
 from skysail.scheduler.framework.handle import Nominations
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
 
 
 def refusals_with_nominated_pods(
-    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, nominations: Nominations | None
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    nominations: Nominations | None,
+    remembered: RowAnswers,
 ) -> dict[int, Status]:
     """Rows that the pod does not fit once the pods nominated there have arrived, with the first refusal of each.
+
+    Args:
+        framework: The profile.
+        state: The attempt's memory, after PreFilter.
+        pod: The pod.
+        table: The nodes.
+        nominations: Who was promised which node.
+        remembered: Answers for equal pods, brought up to date here. They hold only where no plugin reads more than the
+            row, and stay empty otherwise.
 
     Raises:
         PluginFailed: A plugin raised or answered with an error.
 
-    Cost: One evaluation of these rows together where their pods change nothing that PreFilter remembered; else one of
-    one row for each node with nominations.
+    Cost: One evaluation together of those rows that changed, or whose promises did; where plugins read more, of all
+    these rows together; where their pods change what PreFilter remembered, one of one row for each of them.
     """
     if nominations is None or not nominations.by_node:
+        remembered.clear()
         return {}
     promised = _promised(pod, table, nominations)
-    if promised and not framework.heeds_added_pods(state):
-        clones = [_with(table.info(row), others) for row, others in promised.items()]
-        with table.scratch(clones) as rows:
-            filtered = run_filters(framework.filters, state, pod, table, rows)
-        answers = {row: filtered.statuses[int(index)] for row, index in zip(promised, filtered.first, strict=True)}
-    else:
+    if promised and framework.heeds_added_pods(state):
+        remembered.clear()
         answers = {row: status_with(framework, state, pod, table, row, others) for row, others in promised.items()}
-    return {row: status for row, status in answers.items() if not status.is_success}
+        return {row: status for row, status in answers.items() if not status.is_success}
+    kept = {
+        row: known
+        for row, others in promised.items()
+        if (known := remembered.get(row)) is not None and known[0] is table.infos[row] and known[1] == others
+    }
+    remembered.clear()
+    found = kept | _asked(framework, state, pod, table, {row: promised[row] for row in promised.keys() - kept.keys()})
+    skipped = state.skip_filter_plugins
+    if all(step.reads in _ROW_ALONE or step.name in skipped for step in framework.filters):
+        remembered.update(found)
+    return {row: found[row][2] for row in promised if not found[row][2].is_success}
+
+
+_ROW_ALONE = (Reads.STATIC, Reads.ROW)
+
+
+def _asked(
+    framework: Framework, state: CycleState, pod: Pod, table: NodeTable, promised: dict[int, list[PodInfo]]
+) -> RowAnswers:
+    """The answers of the plugins, asked about all these rows together."""
+    if not promised:
+        return {}
+    with table.scratch([_with(table.info(row), others) for row, others in promised.items()]) as rows:
+        filtered = run_filters(framework.filters, state, pod, table, rows)
+    statuses = [filtered.statuses[index] for index in filtered.first.tolist()]
+    return {
+        row: (table.info(row), others, status) for (row, others), status in zip(promised.items(), statuses, strict=True)
+    }
 
 
 def _promised(pod: Pod, table: NodeTable, nominations: Nominations) -> dict[int, list[PodInfo]]:
     """By row, the pods that will be there and may not be pushed aside."""
     found: dict[int, list[PodInfo]] = {}
-    priority = pod.spec.priority or 0
+    priority, own = pod.spec.priority or 0, pod.metadata.uid
     for node_name, promised in nominations.by_node.items():
         row = table.rows.get(node_name)
-        others = [
-            PodInfo(other)
-            for other in promised.values()
-            if (other.spec.priority or 0) >= priority and other.metadata.uid != pod.metadata.uid
-        ]
+        others = [other for uid, other in promised.items() if other.priority >= priority and uid != own]
         if row is not None and others:
             found[row] = others
     return found

@@ -164,11 +164,7 @@ class DefaultPreemption:
     def _promised(self, pod: Pod) -> dict[str, list[PodInfo]]:
         promised: dict[str, list[PodInfo]] = {}
         for node_name, others in self._handle.nominations.by_node.items():
-            infos = [
-                PodInfo(other)
-                for other in others.values()
-                if priority_of(other) >= priority_of(pod) and other.uid != pod.uid
-            ]
+            infos = [other for uid, other in others.items() if other.priority >= priority_of(pod) and uid != pod.uid]
             if infos:
                 promised[node_name] = infos
         return promised

@@ -12,6 +12,7 @@ Differs: upstream goes back to what the status says at any update of a pod that 
 from collections.abc import Callable, Mapping
 
 from skysail.api.core import Pod
+from skysail.scheduler.cache.pod_info import PodInfo
 
 IsPending = Callable[[Pod], bool]
 """Whether the pod still exists and is bound to no node, as the informers know it."""
@@ -26,7 +27,7 @@ class Nominator:
 
     def __init__(self, is_pending: IsPending = lambda pod: True) -> None:
         self._is_pending = is_pending
-        self._by_node: dict[str, dict[str, Pod]] = {}
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
         self._not_shown: dict[str, list[str]] = {}
         """By uid, the nominations made here that the pod's status did not show yet, "" for none; the latest last."""
@@ -75,10 +76,10 @@ class Nominator:
 
     def pods_for_node(self, node_name: str) -> tuple[Pod, ...]:
         """The pods nominated to a node, in the order they came."""
-        return tuple(self._by_node.get(node_name, {}).values())
+        return tuple(info.pod for info in self._by_node.get(node_name, {}).values())
 
     @property
-    def by_node(self) -> Mapping[str, Mapping[str, Pod]]:
+    def by_node(self) -> Mapping[str, Mapping[str, PodInfo]]:
         """All nominations: node name, then uid; for reading only."""
         return self._by_node
 
@@ -92,7 +93,7 @@ class Nominator:
         target = not_shown[-1] if not_shown else pod.status.nominated_node_name
         if target:
             self._node_of[uid] = target
-            self._by_node.setdefault(target, {})[uid] = pod
+            self._by_node.setdefault(target, {})[uid] = PodInfo(pod)
             self.version += 1
 
     def _withdraw(self, uid: str) -> None:
