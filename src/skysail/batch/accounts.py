@@ -69,6 +69,7 @@ class Accounts:
         jobs: By key.
         tasks: By pod uid.
         slots: By key.
+        slots_on: Those on each node, by key; nodes without any are left out.
         sleepers: Which jobs to look at.
         claims: Live ones, by job key.
         heads: Blocked heads of each queue, with what they lack; see `actions.lines`.
@@ -107,6 +108,7 @@ class Accounts:
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
         self.slots: dict[str, Slot] = {}
+        self.slots_on: dict[str, dict[str, Slot]] = {}
         self.claims: dict[str, Claim] = {}
         self.heads: dict[str, dict[str, frozenset[str]]] = {}
         self.relieved: dict[str, Job] = {}

@@ -10,6 +10,7 @@ from hashlib import blake2b
 
 from skysail.api.core import Pod
 from skysail.api.node import Node
+from skysail.batch.slot_room import is_room
 from skysail.batch.world import ENDED_PHASES, World
 
 
@@ -83,7 +84,7 @@ def repair_some(world: World, found: Iterable[Difference], nodes: Iterable[Node]
 def _known_pods(world: World) -> list[Pod]:
     known = {task.uid: task.pod for task in world.tasks.values() if task.pod.status.phase not in ENDED_PHASES}
     for state in world.cache.pods():
-        if not state.assumed and not state.info.key.startswith("slot:"):
+        if not state.assumed and not is_room(state.info.key):
             known.setdefault(state.info.key, state.info.pod)
     return list(known.values())
 

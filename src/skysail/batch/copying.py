@@ -1,6 +1,7 @@
 """A world that is the same and independent: what-ifs run the production code on it and write nothing."""
 
 from skysail.batch.model.job import Job, TaskState
+from skysail.batch.slot_room import is_room
 from skysail.batch.world import World
 
 
@@ -24,7 +25,7 @@ def copy_world(world: World) -> World:
     for quota in world.quotas.values():
         copy.set_quota(quota)
     for state in world.cache.pods():
-        if state.info.key not in world.tasks and not state.info.key.startswith("slot:"):
+        if state.info.key not in world.tasks and not is_room(state.info.key):
             copy.set_pod(state.info.pod)
     for task in world.tasks.values():
         copy.set_pod(task.pod)

@@ -24,7 +24,7 @@ from skysail.batch.model.resources import PODS
 from skysail.batch.model.slot import Slot
 from skysail.batch.nodes import SessionNodes
 from skysail.batch.registrar import Registrar
-from skysail.batch.slot_room import placeholder
+from skysail.batch.slot_room import room_of
 from skysail.batch.world import World
 from skysail.scheduler.cache.node_info import NodeInfo
 
@@ -238,6 +238,7 @@ class AllocateQuota(Operation):
     slot: Slot
     node: str
     before: NodeInfo | None = field(default=None, init=False)
+    is_committed: bool = field(default=False, init=False)
 
     def apply(self, scope: Scope) -> Refusal | None:
         """Charge its queue, which may refuse; then let it stand on the node."""
@@ -246,8 +247,8 @@ class AllocateQuota(Operation):
         refusal = world.ledger.charge(world.path_of(slot.spec.queue), vector)
         if refusal is not None:
             return refusal
-        slot.phase, slot.node = "Bound", self.node
-        self.before = scope.nodes.add(self.node, [placeholder(slot)])
+        world.stand(slot, self.node)
+        self.before = scope.nodes.add(self.node, [room_of(slot)])
         return None
 
     def undo(self, scope: Scope) -> None:
@@ -255,7 +256,9 @@ class AllocateQuota(Operation):
         world, slot = scope.world, self.slot
         vector = world.vector_of(slot.spec.resources, world.flavors.of(self.node))
         world.ledger.release(world.path_of(slot.spec.queue), vector)
-        slot.phase, slot.node = "Pending", ""
+        world.lift(slot)
+        if self.is_committed:
+            world.refill_slot(slot, self.node)
         if self.before is not None:
             scope.nodes.restore(self.before)
 
@@ -268,12 +271,12 @@ class AllocateQuota(Operation):
         lost = lost_room(scope.world, self.node, {**self.slot.spec.resources, PODS: 1})
         if lost:
             raise ValueError(lost)
-        scope.world.refill_slot(self.slot)
+        scope.world.refill_slot(self.slot, self.node)
         scope.effects.slots.append(self.slot)
+        self.is_committed = True
 
     def uncommit(self, scope: Scope) -> None:
-        """Not."""
-        scope.world.cache.forget(f"slot:{self.slot.key}")
+        """Not; its room leaves with the undoing."""
         scope.effects.slots.remove(self.slot)
 
 
@@ -295,9 +298,9 @@ class AllocateTaskToQuota(Operation):
         if refusal is not None:
             return refusal
         self.idle_since, self.was_used = slot.idle_since, slot.was_used
-        self.before = scope.nodes.remove(slot.node, [placeholder(slot)])
+        self.before = scope.nodes.remove(slot.node, scope.world.room_with(slot))
         slot.put(task)
-        scope.nodes.add(slot.node, [task.info, placeholder(slot)])
+        scope.nodes.add(slot.node, [task.info, *scope.world.room_with(slot)])
         task.slot, task.state, task.node = slot, TaskState.BINDING, slot.node
         scope.world.count_wanted(task.job, task.request, -1)
         scope.registrar.fire("allocate", task.job, (task,), slot.node)
@@ -312,6 +315,8 @@ class AllocateTaskToQuota(Operation):
         slot.take(task, 0.0)
         slot.idle_since, slot.was_used = self.idle_since, self.was_used
         task.slot, task.state, task.node = None, TaskState.PENDING, ""
+        if self.batch is not None:
+            scope.world.refill_slot(slot, slot.node)
         if self.before is not None:
             scope.nodes.restore(self.before)
 
@@ -324,16 +329,15 @@ class AllocateTaskToQuota(Operation):
         if self.slot.node != self.task.node:
             raise ValueError(f"slot {self.slot.key} is no longer on node {self.task.node}")
         scope.world.assume(self.task, self.slot.node)
-        scope.world.refill_slot(self.slot)
+        scope.world.refill_slot(self.slot, self.slot.node)
         self.batch = _batch_of(scope.effects, self.task.job)
         self.batch.tasks.append(self.task)
         scope.registrar.fire("bind", self.task.job, (self.task,), self.slot.node)
 
     def uncommit(self, scope: Scope) -> None:
-        """Forget it; the room is set right by whoever undoes."""
+        """Forget it; the slot's room is set right with the undoing."""
         scope.world.unassume(self.task)
         _take_from(scope.effects, self.batch, (self.task,))
-        scope.world.refill_slot(self.slot)
 
 
 def _reserve(scope: Scope, tasks: Sequence[Task], node: str) -> Refusal | None:

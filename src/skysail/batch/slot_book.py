@@ -5,7 +5,8 @@ from skysail.batch.model.job import Task
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.slot import Slot
 from skysail.batch.model.specs import QuotaSpec
-from skysail.batch.slot_room import placeholder
+from skysail.batch.slot_room import is_room, rest_of, rest_uid, room_of, slot_uid
+from skysail.scheduler.cache.pod_info import PodInfo
 
 
 class SlotBook(Accounts):
@@ -51,12 +52,16 @@ class SlotBook(Accounts):
         self.tell(Event.SLOT_CHANGED)
 
     def _drop_slot(self, slot: Slot) -> None:
+        self._empty_slot(slot)
+        self.slots.pop(slot.key, None)
+
+    def _empty_slot(self, slot: Slot) -> None:
+        """A slot gives its place back; its holders are charged by themselves from now on."""
         for holder in list(slot.holders):
             task = self.tasks[holder]
             self._leave_slot(task)
             self._charge(task)
         self.unbind_slot(slot)
-        self.slots.pop(slot.key, None)
 
     def bind_slot(self, slot: Slot, node: str, *, charge_anyway: bool = False) -> bool:
         """A slot takes its place on a node and is charged to its queue; False when the queue may not."""
@@ -66,9 +71,9 @@ class SlotBook(Accounts):
             self.ledger.force(path, vector)
         elif self.ledger.charge(path, vector) is not None:
             return False
-        slot.phase, slot.node = "Bound", node
+        self.stand(slot, node)
         slot.idle_since = self.now if not slot.holders else None
-        self.refill_slot(slot)
+        self.refill_slot(slot, node)
         self.changes += 1
         return True
 
@@ -78,23 +83,69 @@ class SlotBook(Accounts):
             return
         vector = self.vector_of(slot.spec.resources, self.flavors.of(slot.node))
         self.ledger.release(self.path_of(slot.spec.queue), vector)
-        self.cache.forget(f"slot:{slot.key}")
-        slot.phase, slot.node = "Pending", ""
+        node = slot.node
+        self.lift(slot)
+        self.refill_slot(slot, node)
         self.tell(Event.POD_GONE)
         self.tell(Event.QUEUE_USE_FELL, slot.spec.queue)
 
-    def refill_slot(self, slot: Slot) -> None:
-        """Let the slot's unused room stand in the cache, so that nobody else is given it."""
-        self.cache.forget(f"slot:{slot.key}")
-        if slot.node:
-            self.cache.assume(placeholder(slot), slot.node)
+    def stand(self, slot: Slot, node: str) -> None:
+        """A slot is on a node from now on; whoever says so charges it and lets its room stand there."""
+        slot.phase, slot.node = "Bound", node
+        self.slots_on.setdefault(node, {})[slot.key] = slot
+
+    def lift(self, slot: Slot) -> None:
+        """It is on none."""
+        here = self.slots_on[slot.node]
+        del here[slot.key]
+        if not here:
+            del self.slots_on[slot.node]
+        slot.phase, slot.node = "Pending", ""
+
+    def room_with(self, slot: Slot) -> list[PodInfo]:
+        """What stands on a slot's node and changes with its holders: its own room, and the rest of the node's slots."""
+        rest = rest_of(slot.node, self.slots_on[slot.node].values())
+        return [*([] if slot.holders else [room_of(slot)]), *([] if rest is None else [rest])]
+
+    def refill_slot(self, slot: Slot, node: str) -> None:
+        """Let unused room stand in the cache, so that nobody else is given it.
+
+        Args:
+            slot: Of which slot.
+            node: Where it is or was; the rest of that node's slots stands there, too.
+        """
+        self.cache.forget(slot_uid(slot))
+        if slot.node and not slot.holders:
+            self.cache.assume(room_of(slot), slot.node)
+        self.cache.forget(rest_uid(node))
+        rest = rest_of(node, self.slots_on.get(node, {}).values())
+        if rest is not None:
+            self.cache.assume(rest, node)
+
+    def wrong_room(self) -> list[str]:
+        """Where the cache does not hold just the unused room of slots, in words."""
+        wanted = {
+            info.key: (slot.node, info.requests)
+            for slot in self.slots.values()
+            for info in (self.room_with(slot) if slot.node else ())
+        }
+        kept = {
+            state.info.key: (state.node_name, state.info.requests)
+            for state in self.cache.pods()
+            if is_room(state.info.key)
+        }
+        return [
+            f"room {uid}: {kept.get(uid)} kept, {wanted.get(uid)} wanted"
+            for uid in sorted({*kept, *wanted})
+            if kept.get(uid) != wanted.get(uid)
+        ]
 
     def seat(self, task: Task, slot: Slot) -> None:
         """A task that runs on a slot's node is found to sit in the slot: it is not charged by itself."""
         self._uncharge(task)
         slot.put(task)
         task.slot = slot
-        self.refill_slot(slot)
+        self.refill_slot(slot, slot.node)
 
     def _leave_slot(self, task: Task) -> None:
         slot = task.slot
@@ -102,5 +153,5 @@ class SlotBook(Accounts):
             return
         slot.take(task, self.now)
         task.slot = None
-        self.refill_slot(slot)
+        self.refill_slot(slot, slot.node)
         self.tell(Event.SLOT_CHANGED)

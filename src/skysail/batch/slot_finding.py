@@ -8,7 +8,6 @@ from skysail.batch.model.slot import Slot
 from skysail.batch.placing import Placer
 from skysail.batch.rows import fitting
 from skysail.batch.session import Session
-from skysail.batch.slot_room import placeholder
 
 
 def usable_slots(session: Session, job: Job) -> list[Slot]:
@@ -75,12 +74,12 @@ class Seats:
         return list(first.values())
 
     def _fits_there(self, task: Task, slot: Slot) -> bool:
-        """Whether predicates allow the task on the slot's node, the slot's own room apart."""
-        nodes = self._session.nodes
+        """Whether predicates allow the task on the slot's node, the room of slots that are in use apart."""
+        nodes, world = self._session.nodes, self._session.world
         row = nodes.table.rows.get(slot.node)
-        if row is None:
+        if row is None or world.is_distrusted(task.job, slot.node):
             return False
-        before = nodes.remove(slot.node, [placeholder(slot)])
+        before = nodes.remove(slot.node, world.room_with(slot))
         try:
             return bool(fitting(self._session, task)[row])
         finally:
@@ -98,7 +97,7 @@ def node_for(session: Session, slot: Slot, placer: Placer | None = None) -> str 
     """The best node for a pending slot: by room and node selector, fullest first, then by name."""
     table = session.nodes.table
     mask = table.live[: table.size].copy()
-    for resource, need in {**placeholder(slot).requests, PODS: 1}.items():
+    for resource, need in {**slot.size, PODS: 1}.items():
         mask &= table.amounts.free[table.amounts.line(resource)][: table.size] >= need
     if placer is not None and placer.rows is not None:
         mask &= placer.rows

@@ -67,9 +67,8 @@ class World(QueueBook):
         self.changes += 1
         for job in [self.jobs[key] for key, claim in self.claims.items() if name in claim.placement.values()]:
             self.end_claim(job)
-        for slot in self.slots.values():
-            if slot.node == name:
-                self.unbind_slot(slot)
+        for slot in list(self.slots_on.get(name, {}).values()):
+            self._empty_slot(slot)
 
     def nodes(self) -> Iterator[Node]:
         """All nodes, in the order they came."""
@@ -237,6 +236,7 @@ class World(QueueBook):
                 if state is None or state.node_name != task.node:
                     found.append(f"{task} is not in the cache on its node")
         found += self._wrong_rows()
+        found += self.wrong_room()
         for job in self.jobs.values():
             asleep = bool(self.sleepers.events_of(job.key)) and job.outcome is not None
             if self.is_waiting(job) and job.key not in self.sleepers.awake and not asleep and job.claim is None:

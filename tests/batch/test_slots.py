@@ -1,0 +1,158 @@
+"""Slots of Quotas and the pods that sit in them: what stands on a node is counted once, whoever asks."""
+
+import pytest
+
+from skysail.batch.model.specs import QuotaSpec
+from skysail.testing.builders import make_container
+from tests.batch.lab import ANY, GPU, Lab
+
+
+def slotted(count, resources, *, nodes=1, **capacity):
+    """A lab whose queue has slots, bound already."""
+    lab = Lab()
+    lab.nodes(nodes, **capacity)
+    lab.queue("q")
+    lab.world.set_quota(QuotaSpec("default", "many", "q", resources, uid="many", count=count))
+    lab.refused = []
+    play = lab.play
+
+    def carry(effects):
+        """Bind what may still be bound, as the shell does."""
+        for batch in effects.binds:
+            lost = [task for task in batch.tasks if not lab.world.may_still_bind(task)]
+            lab.refused += [task.pod.name for task in lost]
+            batch.tasks[:] = [task for task in batch.tasks if task not in lost]
+            for task in lost:
+                lab.world.bind_failed(task)
+        play(effects)
+
+    lab.play = carry
+    lab.cycle()
+    return lab
+
+
+def taken(lab, node="n000"):
+    """What is accounted to a node."""
+    account = lab.world.cache.node_info(node)
+    return {"pods": len(account.pods), **{name: amount for name, amount in account.requested.items() if amount}}
+
+
+@pytest.mark.parametrize("cpu", ["100m", "50m"], ids=["all of a slot", "part of a slot"])
+def test_slots_that_fill_their_node_to_its_last_pod_take_pods(cpu):
+    lab = slotted(10, {"cpu": 100}, pods="10")
+    for number in range(10):
+        lab.pod(f"p{number}", queue="q", cpu=cpu)
+    lab.cycle(2)
+    assert (lab.refused, len(lab.bound)) == ([], 10)
+
+
+def test_a_gang_fills_the_slots_of_a_full_node():
+    lab = slotted(10, {"cpu": 100}, pods="10")
+    lab.gang("job", 10, queue="q", cpu="50m")
+    lab.cycle()
+    assert (lab.refused, lab.count("job")) == ([], 10)
+
+
+def test_a_slot_takes_a_second_pod_only_where_the_node_has_a_place_for_it():
+    lab = slotted(2, {"cpu": 100}, pods="3")
+    for number in range(4):
+        lab.pod(f"p{number}", queue="q", cpu="50m")
+    lab.cycle(2)
+    assert (lab.refused, len(lab.bound)) == ([], 3)
+    lab.finish("p0")
+    lab.cycle()
+    assert (lab.refused, len(lab.bound)) == ([], 4)
+
+
+def test_a_node_with_slots_holds_as_much_as_without():
+    """All that holders leave of a node's slots keeps one place for a pod, however many the slots are."""
+    lab = slotted(10, {"cpu": 100}, pods="20")
+    lab.gang("job", 10, queue="q", cpu="60m")
+    lab.cycle()
+    assert taken(lab) == {"pods": 11, "cpu": 1000}
+    lab.queue("bare")
+    for number in range(10):
+        lab.pod(f"p{number}", queue="bare", cpu="50m")
+    lab.cycle()
+    assert len(lab.bound) == 19
+    lab.pod("last", queue="q", cpu="40m")
+    lab.cycle()
+    assert (lab.refused, lab.count("last")) == ([], 1)
+
+
+def test_what_a_slot_holds_is_never_more_than_its_size():
+    lab = slotted(2, {"cpu": 4000, GPU: 4, "memory": 8 << 30}, gpus=8)
+    held = {"cpu": 8000, GPU: 8, "memory": 16 << 30}
+    assert taken(lab) == {"pods": 2, **held}
+    lab.gang("job", 3, queue="q", gpus=2, requests={"cpu": "1", "memory": "1Gi"})
+    lab.cycle()
+    assert {name: taken(lab)[name] for name in held} == held
+    lab.finish("job-0")
+    lab.cycle()
+    assert {name: taken(lab)[name] for name in held} == held
+    lab.finish("job-1")
+    lab.finish("job-2")
+    lab.cycle()
+    assert taken(lab) == {"pods": 2, **held}
+    lab.world.remove_quota("default/many")
+    assert taken(lab) == {"pods": 0}
+
+
+def test_pods_with_one_host_port_sit_in_slots_of_different_nodes():
+    lab = slotted(4, {"cpu": 1000}, nodes=2, cpu="2")
+    ports = [make_container(requests={"cpu": "1"}, host_ports=[8080])]
+    for number in range(3):
+        lab.pod(f"p{number}", queue="q", containers=ports)
+    lab.cycle()
+    assert (lab.refused, sorted(node for _, node in lab.bound)) == ([], ["n000", "n001"])
+
+
+def test_a_job_stays_away_from_slots_of_a_node_that_refused_it():
+    lab = slotted(2, {"cpu": 1000}, nodes=2, cpu="1")
+    lab.pod("p", queue="q", cpu="1")
+    play = lab.play
+
+    def refuse(effects):
+        for batch in effects.binds:
+            for task in [task for task in batch.tasks if task.node == "n000"]:
+                batch.tasks.remove(task)
+                lab.refused.append(task.pod.name)
+                lab.world.bind_failed(task, "refused")
+        play(effects)
+
+    lab.play = refuse
+    lab.cycle(3)
+    assert (lab.refused, lab.bound) == (["p"], [("p", "n001")])
+
+
+def test_pods_of_a_node_that_is_gone_leave_their_slots():
+    lab = slotted(1, {"cpu": 1000}, nodes=2, cpu="1")
+    lab.pod("p", queue="q", cpu="1")
+    lab.cycle()
+    lab.world.remove_node("n000")
+    lab.cycle()
+    (slot,) = lab.world.slots.values()
+    assert (slot.node, dict(slot.holders), taken(lab, "n001")) == ("n001", {}, {"pods": 1, "cpu": 1000})
+    assert lab.world.ledger.amount("q", 0, (ANY, "cpu")) == 2000
+    lab.delete("p")
+    lab.cycle()
+    assert taken(lab, "n001") == {"pods": 1, "cpu": 1000}
+
+
+def test_a_commit_that_fails_leaves_slots_as_they_were():
+    lab = slotted(2, {"cpu": 1000})
+    before = taken(lab)
+    lab.gang("job", 2, queue="q", cpu="600m")
+    assume = lab.world.assume
+
+    def refuse(task, node):
+        if task.pod.name == "job-1":
+            raise ValueError("accounted for already")
+        assume(task, node)
+
+    lab.world.assume = refuse
+    lab.cycle()
+    assert (lab.bound, taken(lab)) == ([], before)
+    lab.world.assume = assume
+    lab.cycle(10)
+    assert lab.count("job") == 2
