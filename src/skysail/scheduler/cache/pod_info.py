@@ -21,7 +21,7 @@ from skysail.api.resources import PodResources, is_accounted, pod_resources, req
 ContainerRequests = tuple[tuple[tuple[str, str], ...], ...]
 NOT_STARTED = (1 << 32) - 1
 """The second of the start of a pod that has not started."""
-MOST_PRIORITY = (1 << 31) - 1
+LEAST_PRIORITY, MOST_PRIORITY = -(1 << 31), (1 << 31) - 1
 """A priority is an int32."""
 REMEMBERED = 4096
 """How many distinct shapes of requests are remembered, so that pods of one template are added up once."""
@@ -55,13 +55,15 @@ class AffinityTerm:
 def importance_of(priority: int, start: datetime | None) -> int:
     """Sorts the most important pod first: by priority, then by how long it runs. An int64, ~priority in the upper half.
 
-    The lower half is the second of the start (the wire has no finer one), up to the year 2106. A pod that has not
-    started comes last among equals: upstream takes the present for its start, which is later than any other.
+    The lower half is the second of the start (the wire has no finer one). A pod that has not started comes last among
+    equals: upstream takes the present for its start.
 
+    Differs: starts before 1970 and after 2106 count as these; a start that lies ahead, as where a node's clock is
+    fast, still comes before a pod that has not started.
     Source: pkg/scheduler/util `MoreImportantPod`, v1.36.
     """
     second = NOT_STARTED if start is None else min(max(int(start.timestamp()), 0), NOT_STARTED - 1)
-    return ~min(max(priority, -MOST_PRIORITY), MOST_PRIORITY) << 32 | second
+    return ~min(max(priority, LEAST_PRIORITY), MOST_PRIORITY) << 32 | second
 
 
 class PodInfo:

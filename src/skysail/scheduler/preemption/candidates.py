@@ -10,16 +10,16 @@ import numpy as np
 
 from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.containment import PluginFailed
-from skysail.scheduler.framework.diagnosis import Diagnosis
+from skysail.scheduler.framework.diagnosis import Diagnosis, NodeStatuses
 from skysail.scheduler.framework.evaluation import run_filters
-from skysail.scheduler.framework.status import Code, Status
+from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.preemption.resource_victims import Selected, only_resources_matter, select_resource_victims
 from skysail.scheduler.preemption.victims import Search, Victims, select_victims
 
 
 @dataclass(slots=True)
 class Candidates:
-    """What the search found.
+    """What the search found. Attempts are kept, and this with them: nodes that fail alike share one status.
 
     Attributes:
         victims: By node name: those that break no budget first, each group in the order of the search.
@@ -28,8 +28,15 @@ class Candidates:
     """
 
     victims: dict[str, Victims] = field(default_factory=dict)
-    failures: dict[str, Status] = field(default_factory=dict)
+    failures: NodeStatuses = field(default_factory=lambda: gather([], []))
     errors: list[str] = field(default_factory=list)
+
+
+def gather(names: Sequence[str], statuses: Sequence[Status]) -> NodeStatuses:
+    """Refusals side by side with the names of their nodes, each distinct one kept once."""
+    numbers = {SUCCESS: 0}
+    places = [numbers.setdefault(status, len(numbers)) for status in statuses]
+    return NodeStatuses(names, np.array(places, dtype=np.min_scalar_type(len(numbers))), list(numbers))
 
 
 def potential_rows(search: Search, diagnosis: Diagnosis) -> list[int]:
@@ -46,26 +53,29 @@ def find_candidates(search: Search, rows: Sequence[int], offset: int, wanted: in
         search: Who wants room, and where.
         rows: Where to look.
         offset: Where in `rows` to begin.
-        wanted: Candidates that are enough, as long as one of them breaks no budget.
+        wanted: Candidates that are enough, as long as one of them breaks no budget; of those that break one no more
+            are kept. With 0 none is.
         quick: False runs the Filter plugins also where arithmetic would do; the answer is the same.
     """
     order = [*rows[offset:], *rows[:offset]]
     selected = _quickly(search, order, wanted) if quick and only_resources_matter(search) else _plainly(search, order)
     clean: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
-    found = Candidates()
+    names, failures, errors = list[str](), list[Status](), list[str]()
     for row, (victims, status) in zip(order, selected, strict=False):
         name = search.table.names[row]
         if status.is_error:
-            found.errors.append(status.message)
+            errors.append(status.message)
         if victims is None:
-            found.failures[name] = status
+            names.append(name)
+            failures.append(status)
             continue
-        (violating if victims.violations else clean)[name] = victims
+        kept = violating if victims.violations else clean
+        if len(kept) < wanted:
+            kept[name] = victims
         if clean and len(clean) + len(violating) >= wanted:
             break
-    found.victims = {**clean, **violating}
-    return found
+    return Candidates({**clean, **violating}, gather(names, failures), errors)
 
 
 def _plainly(search: Search, rows: Sequence[int]) -> Iterator[Selected]:

@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from skysail.api.core import Pod
 from skysail.api.kinds import POD_DISRUPTION_BUDGETS
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.framework.conversation import Conversation, ExtenderCall, ExtenderFailed, alone
 from skysail.scheduler.framework.cycle_state import CycleState
-from skysail.scheduler.framework.diagnosis import Diagnosis, NodeStatuses
+from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.events import POD, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skysail.scheduler.framework.handle import Handle
 from skysail.scheduler.framework.plugin import PostFilterResult
@@ -174,10 +172,7 @@ class DefaultPreemption:
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
 
     def _not_helpful(self, found: Candidates) -> str:
-        statuses = [SUCCESS, *found.failures.values()]
-        first = np.arange(1, len(statuses), dtype=np.uint16)
-        number = len(self._handle.snapshot())
-        return Diagnosis(number, NodeStatuses(list(found.failures), first, statuses), NOT_HELPFUL).message()
+        return Diagnosis(len(self._handle.snapshot()), found.failures, NOT_HELPFUL).message()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Deletions, which never help by themselves: whoever refused the pod before decides."""

@@ -12,7 +12,7 @@ PRIORITY_FLOOR = 1 << 31
 """Added to every victim's priority, so that each victim costs something: fewer victims nearly always win."""
 
 NOT_STARTED = datetime.max.replace(tzinfo=UTC)
-"""The start of a pod that has not started: upstream takes the present, which is later than any start."""
+"""The start of a pod that has not started: upstream takes the present. Differs: later than a start that lies ahead."""
 
 
 def best_nodes(candidates: Mapping[str, Victims]) -> list[str]:

@@ -6,6 +6,7 @@ one step decides for every node whether the next pod is spared. Equal to the gen
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -49,9 +50,10 @@ def select_resource_victims(search: Search, rows: Sequence[int]) -> list[Selecte
     violating = _violating(search, there, may_go & (fits & some)[:, None])
     gone = _not_spared(slack, there.amounts, may_go, violating)
     victims = _chosen(there, gone) if violating is None else _chosen_breaking(there, gone, violating)
+    short = (slack < 0).T.tolist()
     return [
         NO_ONE if not any_may_go
-        else (None, _refusal(request.needs, slack[:, row].tolist(), node)) if not fitting
+        else (None, _refusal(request.needs, tuple(short[row]), _is_too_small(node, request.needs))) if not fitting
         else (victims[row], SUCCESS) if victims[row].infos
         else (None, Status.error(f'expected at least one victim pod on node "{node.name}"'))
         for row, (node, any_may_go, fitting) in enumerate(zip(nodes, some.tolist(), fits.tolist(), strict=True))
@@ -131,9 +133,14 @@ def _chosen_breaking(there: PodsOfNodes, gone: Mask, violating: Mask) -> list[Vi
     return chosen
 
 
-def _refusal(needs: Sequence[Need], slack: Sequence[int], node: NodeInfo) -> Status:
-    short = [need for need, left in zip(needs, slack, strict=True) if left < 0]
-    reasons = tuple(TOO_MANY_PODS if name == "pods" else f"Insufficient {name}" for name, _ in short)
-    never = any(name != "pods" and amount > node.allocatable.get(name, 0) for name, amount in short)
-    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if never else Code.UNSCHEDULABLE
-    return Status(code, reasons, FIT_NAME)
+def _is_too_small(node: NodeInfo, needs: Sequence[Need]) -> bool:
+    """Whether an empty node would be, too: no eviction helps there."""
+    return any(amount > node.allocatable.get(name, 0) for name, amount in needs[1:])
+
+
+@lru_cache(maxsize=1_024)
+def _refusal(needs: tuple[Need, ...], short: tuple[bool, ...], too_small: bool) -> Status:
+    """What NodeResourcesFit says of nodes where these needs are not met; equal ones are one object."""
+    missing = [name for (name, _), misses in zip(needs, short, strict=True) if misses]
+    reasons = tuple(TOO_MANY_PODS if name == "pods" else f"Insufficient {name}" for name in missing)
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE if too_small else Code.UNSCHEDULABLE, reasons, FIT_NAME)
