@@ -10,9 +10,10 @@ from skysail.api.kinds import Kind
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.claim_writing import CLAIM, read_pod_claim
 from skysail.batch.config import default_configuration
-from skysail.batch.kinds import POD_GROUPS
+from skysail.batch.kinds import POD_GROUPS, QUOTAS
 from skysail.controller.leader_elector import LeaderElector
 from skysail.controller.lease import LeaderElection
+from skysail.simulator.hollow import HollowNode
 from skysail.testing.builders import make_pod
 from tests.batch.test_batch_app import GPU, Batch, gang, gpu_container, running, set_up
 
@@ -256,3 +257,60 @@ async def test_a_victim_whose_evictions_answer_was_lost_has_left_for_whom_it_was
     await batch.settle()
     assert len(lost) == 8
     await check_end(cluster, batch.engine.world, 8)
+
+
+async def quota(cluster, count, size):
+    body = {"apiVersion": QUOTAS.api_version, "kind": "Quota", "metadata": {"name": "many", "namespace": "default"}}
+    await cluster.client.create(QUOTAS, body | {"spec": {"queue": "default", "resources": size, "count": count}})
+
+
+async def slot_pods(cluster, numbers):
+    await cluster.create(*[make_pod(f"pod-{number}", scheduler="sky-scheduler", cpu="500m") for number in numbers])
+
+
+def standing(world):
+    """What stands on nodes, slots and those who sit in them."""
+    accounts = {info.name: (len(info.pods), info.requested.get("cpu", 0)) for info in world.cache.node_infos()}
+    seated = sorted(world.tasks[uid].pod.name for slot in world.slots.values() for uid in slot.holders)
+    return accounts, sorted(slot.node for slot in world.slots.values()), seated
+
+
+async def test_after_a_crash_pods_are_found_in_their_slots(cluster, batch):
+    """The last pods are bound just before, so no status says yet who sits where."""
+    await set_up(batch, run=False)
+    await cluster.add_nodes([HollowNode("small", capacity={"cpu": "10", "memory": "64Gi", "pods": "10"})])
+    await cluster.create(make_pod("before", scheduler="default-scheduler", node="small", cpu="500m"))
+    await batch.start()
+    await quota(cluster, 9, {"cpu": "1"})
+    await batch.settle()
+    await slot_pods(cluster, range(8))
+    await cluster.wait_until(lambda: all_bound(cluster, 9), timeout=60)
+    before = standing(batch.engine.world)
+    assert len(before[2]) == 8
+    await cluster.crash_after(batch.name, 1)
+    await batch.start()
+    await batch.settle()
+    assert standing(batch.engine.world) == before
+
+
+async def all_bound(cluster, number):
+    return sum(bool(pod.spec.node_name) for pod in await cluster.list(Pod)) == number
+
+
+async def test_who_takes_over_finds_slots_and_those_who_sit_in_them(cluster, batch):
+    await set_up(batch, run=False)
+    replicas = Replicas(cluster)
+    await replicas.start("one")
+    await replicas.start("two")
+    await cluster.settle(quiet=30.0)
+    await quota(cluster, 9, {"cpu": "1"})
+    await cluster.settle(quiet=15.0)
+    await slot_pods(cluster, range(8))
+    await cluster.settle(quiet=15.0)
+    first, second = replicas.leaders[0], {"one": "two", "two": "one"}[replicas.leaders[0]]
+    before = standing(replicas.engines[first].world)
+    assert len(before[2]) == 8
+    await cluster.crash_after(first, 1)
+    await cluster.settle(quiet=120.0)
+    assert replicas.leaders[-1] == second
+    assert standing(replicas.engines[second].world) == before

@@ -1,10 +1,16 @@
 """Slots of Quotas and the pods that sit in them: what stands on a node is counted once, whoever asks."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
 import pytest
 
+from skysail.batch.copying import copy_world
+from skysail.batch.engine import Engine
 from skysail.batch.model.specs import QuotaSpec
 from skysail.testing.builders import make_container
-from tests.batch.lab import ANY, GPU, Lab
+from tests.batch.lab import ANY, GPU, START, Lab
 
 
 def slotted(count, resources, *, nodes=1, **capacity):
@@ -156,3 +162,49 @@ def test_a_commit_that_fails_leaves_slots_as_they_were():
     lab.world.assume = assume
     lab.cycle(10)
     assert lab.count("job") == 2
+
+
+def test_pods_that_run_are_found_in_slots_made_before_them_only():
+    """What a process sees that starts while they run; a pod's new words make it a new task, too."""
+    lab = slotted(2, {"cpu": 1000})
+    lab.gang("job", 2, queue="q", cpu="600m")
+    lab.cycle()
+    elder = lab.pod("elder", queue="q", cpu="600m")
+    lab.run(elder, "n000")
+    again = Lab()
+    again.nodes(1)
+    again.queue("q")
+    nodes = {slot.index: slot.node for slot in lab.world.slots.values()}
+    again.group("job", 2, "q")
+    made = START + 2.5
+    again.world.set_quota(replace(lab.world.quotas["default/many"], node=nodes, created=made))
+    for uid, started in (("uid-elder", made - 1), ("uid-job-0", made + 1), ("uid-job-1", made + 1)):
+        pod = lab.world.tasks[uid].pod
+        status = msgspec.structs.replace(pod.status, start_time=datetime.fromtimestamp(started, UTC))
+        again.world.set_pod(msgspec.structs.replace(pod, status=status))
+    again.cycle()
+    assert taken(again) == taken(lab) == {"pods": 4, "cpu": 2600}
+    assert again.world.tasks["uid-elder"].slot is None
+    assert again.world.ledger == lab.world.ledger
+    pod = again.world.tasks["uid-job-0"].pod
+    labels = {**pod.metadata.labels, "scheduling.skysail.io/role": "worker"}
+    metadata = msgspec.structs.replace(pod.metadata, labels=labels)
+    again.world.set_pod(msgspec.structs.replace(pod, metadata=metadata))
+    again.cycle()
+    assert taken(again) == {"pods": 4, "cpu": 2600}
+    twin = copy_world(again.world)
+    assert twin.problems() == []
+    assert {uid: task.slot.key for uid, task in twin.tasks.items() if task.slot} == {
+        uid: task.slot.key for uid, task in again.world.tasks.items() if task.slot
+    }
+
+
+def test_a_slot_whose_time_is_over_is_given_back_though_nothing_else_happens():
+    lab = slotted(1, {"cpu": 1000})
+    spec = replace(lab.world.quotas["default/many"], expires=START + 100)
+    lab.world.set_quota(spec)
+    engine = Engine(lab.world, lab.configuration, check=True)
+    engine.run_once(START + 50)
+    assert engine.run_once(START + 60) is None
+    assert [slot.key for slot in engine.run_once(START + 100).effects.released] == [spec.key]
+    assert taken(lab) == {"pods": 0}

@@ -27,6 +27,7 @@ from skysail.batch.engine import Cycle, Engine
 from skysail.batch.feeding import Feeding
 from skysail.batch.foreign.pods import MembershipReader
 from skysail.batch.kinds.parts import SCHEDULER_NAME
+from skysail.batch.kinds.reading import read_quota
 from skysail.batch.metrics import BatchCollector
 from skysail.batch.pausing import StepsTo
 from skysail.batch.pod_plugins import PureHandle
@@ -181,6 +182,7 @@ class BatchScheduler:
 
     async def _lead(self) -> None:
         self.world.now = self._now()
+        self._place_slots()
         self._restore_claims()
         async with asyncio.TaskGroup() as helpers:
             writer = helpers.create_task(self.writing.run(), name="batch statuses")
@@ -196,6 +198,12 @@ class BatchScheduler:
                 writer.cancel()
                 if auditor is not None:
                     auditor.cancel()
+
+    def _place_slots(self) -> None:
+        """Let slots be where their objects say."""
+        nodes = {key: self.world.quotas[key].node for key in self.feeding.reservations}
+        quotas = {key: read_quota(quota)[0].node for key, quota in self.feeding.quotas.items()}
+        self.world.place_slots({**nodes, **quotas})
 
     def _restore_claims(self) -> None:
         """Honour the promises that objects hold: for a process that was started, or leads, after they were made."""

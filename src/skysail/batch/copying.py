@@ -22,13 +22,13 @@ def copy_world(world: World) -> World:
     for job in world.jobs.values():
         if job.spec is not None and not job.is_lone and not job.spec.bundle_members:
             copy.set_group(job.spec)
-    for quota in world.quotas.values():
-        copy.set_quota(quota)
     for state in world.cache.pods():
         if state.info.key not in world.tasks and not is_room(state.info.key):
             copy.set_pod(state.info.pod)
     for task in world.tasks.values():
         copy.set_pod(task.pod)
+    for quota in world.quotas.values():
+        copy.set_quota(quota)  # after the pods, of which is known where they sit
     for key, job in world.jobs.items():
         _copy_job(copy, job, copy.jobs[key])
     _copy_rest(world, copy)
@@ -55,8 +55,7 @@ def _copy_rest(world: World, copy: World) -> None:
         if slot.node and not twin.node:
             copy.bind_slot(twin, slot.node, charge_anyway=True)
         for uid in slot.holders:
-            task = copy.tasks[uid]
-            copy.seat(task, twin)
+            copy.seat(copy.tasks[uid], twin)
         twin.was_used, twin.idle_since = slot.was_used, slot.idle_since
     copy.claims = dict(world.claims)
     copy.claims_made = world.claims_made

@@ -6,6 +6,7 @@ A cycle in which nothing changed is no cycle: `is_due` is a comparison of two nu
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from skysail.batch.actions.release_quota import is_due
 from skysail.batch.cycle import cycle_steps
 from skysail.batch.effects import Effects
 from skysail.batch.model.job import Job
@@ -96,14 +97,7 @@ class Engine:
         return not self.world.owns_cache and self.world.cache.generation != self._cache_seen
 
     def _slot_is_due(self, now: float) -> bool:
-        return any(
-            slot.node
-            and not slot.holders
-            and slot.spec.release == "Idle"
-            and slot.idle_since is not None
-            and now - slot.idle_since >= slot.spec.release_after_seconds
-            for slot in self.world.slots.values()
-        )
+        return any(slot.node and not slot.holders and is_due(slot, now) for slot in self.world.slots.values())
 
     def run_once(self, now: float) -> Cycle | None:
         """One cycle at once, or None when nothing was to be done."""

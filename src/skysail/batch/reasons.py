@@ -12,7 +12,8 @@ from skysail.batch.model.resources import ANY, amount_text
 from skysail.batch.placing import Shortage
 from skysail.batch.rows import fitting, signature, times
 from skysail.batch.session import Session
-from skysail.batch.slot_finding import owns, usable_slots
+from skysail.batch.slot_finding import usable_slots
+from skysail.batch.slot_use import owns
 
 ROOM = (
     told(Event.POD_GONE),

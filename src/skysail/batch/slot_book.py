@@ -1,11 +1,15 @@
 """Slots of Quotas: bound to a node and charged once, whoever sits in them. See `accounts` for the layers."""
 
+from collections.abc import Mapping
+
 from skysail.batch.accounts import Accounts
-from skysail.batch.model.job import Task
+from skysail.batch.model.job import Task, TaskState
 from skysail.batch.model.outcome import Event
+from skysail.batch.model.resources import PODS
 from skysail.batch.model.slot import Slot
 from skysail.batch.model.specs import QuotaSpec
-from skysail.batch.slot_room import is_room, rest_of, rest_uid, room_of, slot_uid
+from skysail.batch.slot_room import is_room, places_taken, rest_of, rest_uid, room_of, slot_uid
+from skysail.batch.slot_use import is_for, owns, sat_before
 from skysail.scheduler.cache.pod_info import PodInfo
 
 
@@ -146,6 +150,41 @@ class SlotBook(Accounts):
         slot.put(task)
         task.slot = slot
         self.refill_slot(slot, slot.node)
+
+    def find_seat(self, task: Task) -> None:
+        """A task was found running: if it must have been put into a slot of its node, it sits there.
+
+        In the tightest, as ever; in an empty one where its node has no place for a pod beside its slots.
+        """
+        fitting = [
+            slot
+            for slot in self.slots_on.get(task.node, {}).values()
+            if is_for(slot, task.job)
+            and owns(slot, task)
+            and sat_before(slot, task)
+            and slot.has_room_for(task.request)
+        ]
+        account = self.cache.node_info(task.node)
+        if fitting and account is not None:
+            is_full = places_taken(account) > account.allocatable.get(PODS, 0)
+            self.seat(task, min(fitting, key=lambda slot: (is_full and bool(slot.holders), slot.room_left(), slot.key)))
+
+    def place_slots(self, nodes: Mapping[str, Mapping[int, str]]) -> None:
+        """Slots stand where these statuses say, and tasks that run are found in them: for a process that leads now.
+
+        Args:
+            nodes: Node by index, by the key of the Quota. A node that is not there holds no slot.
+        """
+        for slot in self.slots.values():
+            node = nodes.get(slot.spec.key, {}).get(slot.index, "")
+            node = node if node in self._nodes else ""
+            if slot.node != node:
+                self._empty_slot(slot)
+                if node:
+                    self.bind_slot(slot, node, charge_anyway=True)
+        for task in self.tasks.values():
+            if task.slot is None and task.state in (TaskState.BOUND, TaskState.RELEASING):
+                self.find_seat(task)
 
     def _leave_slot(self, task: Task) -> None:
         slot = task.slot

@@ -8,27 +8,17 @@ from skysail.batch.model.slot import Slot
 from skysail.batch.placing import Placer
 from skysail.batch.rows import fitting
 from skysail.batch.session import Session
+from skysail.batch.slot_use import is_for, owns
 
 
 def usable_slots(session: Session, job: Job) -> list[Slot]:
     """Slots of Quotas that a job may use, by key; empty where its queue's users define none for it."""
-    refs = job.spec.quota_refs if job.spec is not None else ()
     return [
         slot
         for _, slot in sorted(session.world.slots.items())
-        if slot.spec.queue == job.queue
-        and slot.phase != "Releasing"
-        and (not refs or slot.spec.name in refs)
-        and (not slot.spec.owners or job.key in slot.spec.owners)
-        and not (slot.spec.allocate_once and slot.was_used)
+        if is_for(slot, job)
         and (slot.spec.owner_selector is None or any(owns(slot, task) for task in job.tasks.values()))
     ]
-
-
-def owns(slot: Slot, task: Task) -> bool:
-    """Whether the labels of a task's pod let it into a slot."""
-    selector = slot.spec.owner_selector
-    return selector is None or selector.matches(task.pod.metadata.labels)
 
 
 class Seats:

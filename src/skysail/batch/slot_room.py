@@ -11,6 +11,7 @@ from skysail.api.core import Container, Pod, PodSpec, ResourceRequirements
 from skysail.api.meta import ObjectMeta
 from skysail.batch.model.resources import PODS
 from skysail.batch.model.slot import Slot
+from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 
 _MARK: Final = "slot:"
@@ -44,6 +45,11 @@ def rest_of(node: str, slots: Iterable[Slot]) -> PodInfo | None:
             left[name] = left.get(name, 0) + max(0, amount - slot.used.get(name, 0))
     left.pop(PODS, None)
     return _pod(rest_uid(node), left) if any(left.values()) else None
+
+
+def places_taken(account: NodeInfo) -> int:
+    """How many pods are on a node, or have their place kept by an empty slot."""
+    return len(account.pods) - (rest_uid(account.name) in account.pods)
 
 
 def _pod(uid: str, amounts: Mapping[str, int]) -> PodInfo:

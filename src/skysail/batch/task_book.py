@@ -8,7 +8,7 @@ from skysail.batch.model.distrust import Distrust, Refused, version_of
 from skysail.batch.model.job import ENDED, Job, Task, TaskState
 from skysail.batch.model.outcome import Event
 from skysail.batch.slot_book import SlotBook
-from skysail.batch.slot_room import rest_uid
+from skysail.batch.slot_room import places_taken
 
 PROTECTED_SECONDS: Final = 30.0
 """How long a task whose eviction was refused (a disruption budget) is left alone."""
@@ -74,8 +74,8 @@ class TaskBook(SlotBook):
         account = self.cache.node_info(task.node)
         if account is None or not account.exists or not self.cache.is_assumed(task.uid):
             return False
-        offered, pods = account.allocatable, len(account.pods) - (rest_uid(task.node) in account.pods)
-        return pods <= offered.get("pods", 0) and all(
+        offered = account.allocatable
+        return places_taken(account) <= offered.get("pods", 0) and all(
             account.requested.get(name, 0) <= offered.get(name, 0) for name in task.info.requests
         )
 

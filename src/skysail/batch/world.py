@@ -91,6 +91,7 @@ class World(QueueBook):
             if task is not None:
                 self._drop_task(task)
             return
+        is_new = task is None
         if task is None:
             task = self._add_task(pod, membership)
             self._wake(task.job)
@@ -105,6 +106,8 @@ class World(QueueBook):
             else:
                 task.info = info
         self._observe(task, pod, ended=ended)
+        if is_new and task.state in (TaskState.BOUND, TaskState.RELEASING):
+            self.find_seat(task)
 
     def remove_pod(self, uid: str) -> None:
         """A pod is gone."""
