@@ -29,6 +29,8 @@ from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.framework.handle import Handle
 
 DEFAULT_QUEUE: Final = "default"
+REMEMBERED: Final = 8192
+"""How many answers are remembered that can be worked out again."""
 ENDED_PHASES: Final = ("Succeeded", "Failed")
 COLUMNS: Final = {
     TaskState.BINDING: Column.HELD,
@@ -150,6 +152,8 @@ class Accounts:
         key = job.queue, job.user
         known = self._user_paths.get(key)
         if known is None or known[-len(path) :] != path:
+            if len(self._user_paths) > REMEMBERED:
+                self._user_paths.clear()
             known = self._user_paths[key] = (*accounts_of(path, job.user), *path)
         return known
 
@@ -165,7 +169,7 @@ class Accounts:
         known = self._vectors.get(key)
         if known is None or known[0] is not request:
             vector = ResourceVector.of(request, flavor).over_all_flavors()  # type: ignore[arg-type]
-            if len(self._vectors) > 8192:
+            if len(self._vectors) > REMEMBERED:
                 self._vectors.clear()
             known = self._vectors[key] = (request, vector)
         return known[1]
@@ -190,6 +194,8 @@ class Accounts:
         wanted = self.wanted.setdefault(job.queue, {})
         for resource, amount in request.items():
             wanted[resource] = wanted.get(resource, 0) + number * amount
+        if job.queue not in self.tree and not any(wanted.values()):
+            del self.wanted[job.queue]
 
     def settle_usage(self, now: float) -> None:
         """Count past use up to now."""

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -113,7 +114,8 @@ class ClaimWriting:
 
     def __init__(self, world: World, feeding: Feeding, patch: Patch, now: Callable[[], datetime]) -> None:
         self._world, self._feeding, self._patch, self._now = world, feeding, patch, now
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By job; those that nobody holds or waits for are gone."""
 
     async def write(self, claim: Claim) -> bool:
         """Write a promise, if it still lives; whether it stands written."""
@@ -137,8 +139,6 @@ class ClaimWriting:
                 if await self._patch(kind, key, body, strategic=kind is PODS):
                     break
                 await asyncio.sleep(ERASE_REST_SECONDS)
-        if claim.job not in self._world.jobs:
-            self._locks.pop(claim.job, None)
 
     def _lock(self, job: str) -> asyncio.Lock:
         return self._locks.setdefault(job, asyncio.Lock())

@@ -170,6 +170,8 @@ class Ledger:
                     amounts[key] = total
                 else:
                     del amounts[key]
+            if sign < 0 and not any(account):
+                del self._accounts[queue.name]
 
     # -- comparing -------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,9 @@ class QueueBook(TaskBook):
         before = self.tree
         self._user_paths.clear()
         self.tree = QueueTree(specs.values())
+        self.wanted = {
+            name: wanted for name, wanted in self.wanted.items() if name in self.tree or any(wanted.values())
+        }
         self._recharge()
         heads, self.heads = self.heads, {}
         for name in heads:
@@ -121,8 +124,11 @@ class QueueBook(TaskBook):
 
     def _leave_bundle(self, job: Job) -> None:
         if job.spec is not None and job.spec.bundle:
-            members = self.bundles.get(f"{job.spec.namespace}/{job.spec.bundle}", {})
+            key = f"{job.spec.namespace}/{job.spec.bundle}"
+            members = self.bundles.get(key, {})
             members.pop(job.key, None)
+            if not members:
+                self.bundles.pop(key, None)
 
     def _drop_if_empty(self, job: Job) -> None:
         if job.tasks or (job.spec is not None and not job.is_lone and not self._is_implied(job)):

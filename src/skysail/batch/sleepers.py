@@ -39,6 +39,9 @@ class Sleepers:
         if until is not None:
             self._until[key] = until
             heapq.heappush(self._moments, (until, key))
+            if len(self._moments) > 2 * len(self._until) + 64:
+                self._moments = [(moment, key) for key, moment in self._until.items()]
+                heapq.heapify(self._moments)
 
     def drop(self, key: str) -> None:
         """The job is gone, or has nothing that waits."""

@@ -31,12 +31,14 @@ class Usage:
         """Count what queues held since the last time; before what they hold changes."""
         elapsed = max(0.0, now - self._at) if self._at else 0.0
         self._at = now
+        found: dict[str, int] = {}
         for queue in queues:
             half_life = queue.spec.usage_half_life_seconds
             if half_life > 0:
                 kept = 0.5 ** (elapsed / half_life)
                 held = _part_held(queue, ledger, totals)
-                self.millionths[queue.name] = round(self.of(queue) * kept + held * (1 - kept))
+                found[queue.name] = round(self.of(queue) * kept + held * (1 - kept))
+        self.millionths = found
 
 
 def _part_held(queue: Queue, ledger: Ledger, totals: Mapping[FlavorResource, int]) -> int:

@@ -92,6 +92,9 @@ class BatchMetrics(Collector):
 
     def observe(self, cycle: Cycle) -> None:
         """A cycle was decided: jobs whose minimum it met have waited until now; what more of them is bound has not."""
+        if self.scheduler is not None:
+            for gone in self._waits.keys() - self.scheduler.world.tree.keys():
+                del self._waits[gone]
         jobs = {batch.job.key: batch.job for batch in cycle.effects.binds}
         for job in jobs.values():
             if job.admitted == cycle.at:

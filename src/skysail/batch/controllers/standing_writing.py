@@ -73,6 +73,8 @@ class StandingWriting:
         self._period, self._pause = period_seconds, 1.0 / per_second
         self._seen = -1
         self._written: dict[tuple[str, str], Raw] = {}
+        """What was written last, by resource and uid: the informer may not show it yet."""
+        self._seen_objects: set[tuple[str, str]] = set()
         self.writes = 0
 
     async def run(self) -> None:
@@ -87,12 +89,14 @@ class StandingWriting:
                 await asyncio.sleep((asyncio.get_running_loop().time() - begun) * REST)
 
     async def write_all(self) -> None:
-        """One pass."""
+        """One pass; what was written of objects that it did not come by is forgotten."""
+        self._seen_objects.clear()
         await self._write_groups()
         await self._write_queues()
         await self._write_quotas()
         await self._write_reservations()
         await self._write_workloads()
+        self._written = {key: status for key, status in self._written.items() if key in self._seen_objects}
 
     async def _write_groups(self) -> None:
         world, groups = self._batch.world, self._batch.feeding.groups
@@ -102,7 +106,7 @@ class StandingWriting:
                 continue
             if isinstance(obj, PodGroup):
                 status = _raw(group_status(job, obj.status, world.now))
-                await self._put(kind, key, _without(_raw(obj.status), ENGINES), _without(status, ENGINES))
+                await self._put(kind, key, obj.uid, _without(_raw(obj.status), ENGINES), _without(status, ENGINES))
             else:
                 await self._put_foreign(kind, obj, foreign_group_status(kind, group_status(job, NO_STATUS, world.now)))
             if number % TURN == 0:
@@ -120,7 +124,7 @@ class StandingWriting:
             statuses[name] = queue_status(world, queue, phases.get(name, ()), entitlements, old, problems)
         for name, each in ours.items():
             if name in statuses:
-                await self._put(QUEUES, name, _raw(each.status), _raw(statuses[name]))
+                await self._put(QUEUES, name, each.uid, _raw(each.status), _raw(statuses[name]))
         await self._write_foreign_queues(statuses)
         await self._write_lines(by_queue)
 
@@ -151,7 +155,7 @@ class StandingWriting:
         for line in self._objects(JOB_QUEUES):
             if line.key in world.job_queues:
                 status = job_queue_status(world, line.key, by_line.get(line.key, ()))
-                await self._put(JOB_QUEUES, line.key, _raw(line.status), _raw(status))
+                await self._put(JOB_QUEUES, line.key, line.uid, _raw(line.status), _raw(status))
         for kind, raw in self._foreign(LOCAL_QUEUES):
             jobs = by_line.get(_key(raw), [])
             waiting = sum(world.is_waiting(job) for job in jobs)
@@ -206,7 +210,7 @@ class StandingWriting:
         zones = {node.name: node.metadata.labels.get(ZONE_LABEL, "") for node in world.nodes()}
         for key, quota in list(feeding.quotas.items()):
             status = quota_status(feeding.slots_of(key), names, zones, quota.status, world.now)
-            await self._put(QUOTAS, key, _raw(quota.status), _raw(status))
+            await self._put(QUOTAS, key, quota.uid, _raw(quota.status), _raw(status))
 
     def _objects(self, kind: Kind[Any]) -> tuple[Any, ...]:
         informer = self._batch.feeding.queue_informers.get(kind.resource)
@@ -222,12 +226,14 @@ class StandingWriting:
     async def _put_foreign(self, kind: Kind[Any], raw: Raw, wanted: Raw) -> None:
         """Of another system's status only the fields we have a word for are written."""
         old = raw.get("status") or {}
-        await self._put(kind, _key(raw), {name: old[name] for name in wanted if name in old}, wanted)
+        uid = str(raw["metadata"].get("uid", ""))
+        await self._put(kind, _key(raw), uid, {name: old[name] for name in wanted if name in old}, wanted)
 
-    async def _put(self, kind: Kind[Any], key: str, old: Raw, wanted: Raw) -> None:
-        """Write the difference, unless it was the last one written (the cache may not show it yet)."""
-        difference = merge_difference(old, wanted)
-        if not difference or self._written.get((kind.resource, key)) == wanted:
+    async def _put(self, kind: Kind[Any], key: str, uid: str, old: Raw, wanted: Raw) -> None:
+        """Write the difference, unless it was the last one written (the informer may not show it yet)."""
+        difference, about = merge_difference(old, wanted), (kind.resource, uid)
+        self._seen_objects.add(about)
+        if not difference or self._written.get(about) == wanted:
             return
         namespace, _, name = key.rpartition("/")
         try:
@@ -240,7 +246,7 @@ class StandingWriting:
             self._seen = -1
             return
         self.writes += 1
-        self._written[kind.resource, key] = wanted
+        self._written[about] = wanted
         await asyncio.sleep(self._pause)
 
 

@@ -37,25 +37,25 @@ class StorageRoom:
         ]  # fmt: skip
         self.framework = Framework("batch storage", {"pre_filter": plugins, "filter": plugins})
         self._world = world
-        self._states: dict[str, CycleState] = {}
         self._reserved: dict[str, CycleState] = {}
 
     def passing(self, task: Task) -> tuple[Filtered | None, str]:
         """What Filter says of all rows, or what keeps the volumes from being ready anywhere."""
-        table = self._world.snapshot.table
-        evaluator = PlainEvaluator(self.framework, table, task.info)
+        filtered, words, _ = self._look(task)
+        return filtered, words
+
+    def _look(self, task: Task) -> tuple[Filtered | None, str, CycleState]:
+        evaluator = PlainEvaluator(self.framework, self._world.snapshot.table, task.info)
         outcome = evaluator.pre_filter()
-        self._states[task.uid] = evaluator.state
         if not outcome.status.is_success:
-            return None, outcome.status.message
-        return evaluator.filter(), ""
+            return None, outcome.status.message, evaluator.state
+        return evaluator.filter(), "", evaluator.state
 
     def reserve(self, task: Task, node: str) -> str:
         """Assume what the task's claims get on a node; why not, or empty."""
         if not task.pod.spec.volumes:
             return ""
-        self.passing(task)
-        state = self._states.pop(task.uid)
+        _, _, state = self._look(task)
         self._reserved[task.uid] = state
         status = self._binding.reserve(state, task.pod, node)
         return "" if status.is_success else status.message
@@ -69,7 +69,10 @@ class StorageRoom:
     async def pre_bind(self, task: Task) -> str:
         """Write what was assumed and wait for the volumes; why that failed, or empty."""
         state = self._reserved.get(task.uid)
-        if state is None or self._binding.pre_bind_pre_flight(state, task.pod, task.node).is_skip:
+        if state is None:
+            return ""
+        if self._binding.pre_bind_pre_flight(state, task.pod, task.node).is_skip:
+            del self._reserved[task.uid]
             return ""
         status = await self._binding.pre_bind(state, task.pod, task.node)
         if status.is_success:
