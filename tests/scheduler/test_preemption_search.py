@@ -2,6 +2,7 @@
 
 import os
 import random
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -186,8 +187,10 @@ def test_arithmetic_finds_the_victims_that_running_the_filters_finds(seed: int) 
     names = [f"n{index}" for index in range(rng.choice([1, 2, 6, 12]))]
     priorities = PRIORITIES[seed % len(PRIORITIES)]
     there: dict[str, list[Pod]] = {name: [] for name in names}
+    crowded = rng.choice([0.0, 0.0, 0.7])
     for number in range(rng.choice([30, 90, 200])):
-        there[rng.choice(names)].append(random_pod(rng, number, priorities))
+        name = names[0] if rng.random() < crowded else rng.choice(names)
+        there[name].append(random_pod(rng, number, priorities))
     cluster = Cluster([random_node(rng, name) for name in names], there)
     for number in range(1000, 1030):
         pod = random_pod(rng, number, rng.choice(PRIORITIES))
@@ -259,6 +262,20 @@ def test_nodes_where_evicting_fails_alike_share_one_status(quick: bool) -> None:
     assert sorted(failures) == sorted(names)
     assert [(status.reasons, count) for status, count in failures.counts()] == [(("Insufficient cpu",), 20)]
     assert len({id(status) for status in failures.values()}) == 1
+
+
+def test_one_crowded_node_does_not_make_the_search_on_all_others_as_large() -> None:
+    names = [f"n{index}" for index in range(300)]
+    there = {name: [plain_pod(f"on-{name}", "2", 0)] for name in names}
+    there["n7"] += [plain_pod(f"p{number}", "0", 0) for number in range(3000)]
+    search, rows = Cluster(list(map(plain_node, names)), there).search(plain_pod("new", "1", 1))
+    tracemalloc.start()
+    found = find_candidates(search, rows, 0, len(rows))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert list(found.victims) == names
+    assert [pod.name for pod in found.victims["n7"].pods] == ["on-n7", *(f"p{number}" for number in range(9, 3000))]
+    assert peak < 300 * 3000 * 8, "not even one number for each node and each of the pods of the largest"
 
 
 def test_more_refusals_than_sixteen_bits_count_are_all_counted() -> None:

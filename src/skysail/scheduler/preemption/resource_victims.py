@@ -24,6 +24,10 @@ from skysail.scheduler.preemption.victims import NO_VICTIMS, Search, Victims, pr
 FIT_NAME = NodeResourcesFit.name
 Mask = npt.NDArray[np.bool_]
 Selected = tuple[Victims | None, Status]
+CROWDED = 4
+"""A node with more than so many times as many pods as the nodes have on average is looked at apart."""
+FEW_PODS = 64
+"""Nodes with no more pods than this never are."""
 
 
 def only_resources_matter(search: Search) -> bool:
@@ -39,7 +43,23 @@ def select_resource_victims(search: Search, rows: Sequence[int]) -> list[Selecte
     """`select_victims` for each of these rows, by arithmetic.
 
     The plugins that read only the Node object must let the rows pass.
+
+    Cost: Memory for a few numbers for each pod; nodes with far more pods than the others are looked at by themselves,
+    because every row of a matrix is as long as the longest.
     """
+    numbers = [len(search.table.info(row).pods) for row in rows]
+    limit = max(CROWDED * sum(numbers) // max(len(rows), 1), FEW_PODS)
+    crowded = [row for row, number in zip(rows, numbers, strict=True) if number > limit]
+    if not crowded:
+        return _select_side_by_side(search, rows)
+    others = [row for row, number in zip(rows, numbers, strict=True) if number <= limit]
+    found = dict(zip(others, _select_side_by_side(search, others), strict=True))
+    found.update(zip(crowded, select_resource_victims(search, crowded), strict=True))
+    return [found[row] for row in rows]
+
+
+def _select_side_by_side(search: Search, rows: Sequence[int]) -> list[Selected]:
+    """`select_resource_victims`, all rows in one matrix."""
     request = search.state.read(FIT)
     nodes = list(map(search.table.info, rows))
     there = read_pods(nodes, [name for name, _ in request.needs[1:]])
