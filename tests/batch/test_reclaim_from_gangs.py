@@ -2,6 +2,7 @@
 
 import pytest
 
+from skysail.batch.model.outcome import Event
 from skysail.batch.model.specs import FlavorSpec
 from tests.batch.lab import SEEDS, Lab, figures
 
@@ -93,6 +94,39 @@ def test_a_guarantee_is_kept():
     lab.gang("small", 1, queue="speech", gpus=8)
     lab.cycle(10)
     assert lab.evicted == []
+    assert lab.job("small").outcome.message.endswith(
+        "; queue vision is guaranteed 64 nvidia.com/gpu and would be left 0, so it keeps default/big"
+    )
+    assert (lab.numbers("small")["keptBy"], lab.numbers("small")["guarantee"]) == ("vision", 64)
+
+
+def test_a_guarantee_that_comes_later_is_told_once():
+    lab = two_gangs()
+    lab.gang("small", 1, queue="speech", gpus=8)
+    lab.cycle()
+    assert "guarante" not in lab.job("small").outcome.message
+    lab.queue("vision", figures=figures(deserved=64, guarantee=56))
+    assert lab.job("small") in lab.cycle().outcomes.values()
+    said = lab.job("small").outcome
+    assert said.message.endswith(
+        "; queue vision is guaranteed 56 nvidia.com/gpu and would be left 48, so it keeps default/two, default/one"
+    )
+    lab.world.tell(Event.VICTIMS_CHANGED)
+    session = lab.cycle()
+    assert (session.tried, session.outcomes) == ({"default/small": None}, {})
+    assert lab.job("small").outcome == said
+
+
+def test_a_guarantee_is_no_reason_where_the_job_would_find_no_room_anyway():
+    lab = Lab()
+    lab.nodes(4, gpus=16)
+    lab.queue("vision", figures=figures(deserved=32, guarantee=32))
+    lab.queue("speech", figures=figures(deserved=32))
+    lab.gang("big", 4, queue="vision", gpus=16)
+    lab.cycle()
+    lab.gang("wide", 1, queue="speech", gpus=17)
+    lab.cycle()
+    assert "guarante" not in lab.job("wide").outcome.message
 
 
 def test_the_gang_comes_back_by_borrowing_only():

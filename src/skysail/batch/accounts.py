@@ -236,9 +236,8 @@ class Accounts:
         if self.heads.get(job.queue, {}).pop(job.key, None) is not None:
             self.tell(Event.LINE_MOVED, job.queue)
 
-    def settle(self, job: Job, outcome: Outcome | None) -> bool:
-        """Note a job's outcome after a try and let it sleep; whether code or key numbers changed."""
-        before = job.outcome
+    def settle(self, job: Job, outcome: Outcome | None, before: Outcome | None) -> bool:
+        """Note a job's outcome after a try and let it sleep; whether code or key numbers are others than before."""
         if outcome is None:
             job.outcome = None
             self.sleepers.drop(job.key)

@@ -6,10 +6,13 @@ Demand without these gangs does not depend on who runs, so that the potential st
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from skysail.batch.model.job import Job, TaskState
+from skysail.batch.model.outcome import Number
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import ANY, PODS, amount_text
+from skysail.batch.moves import Guarded
 from skysail.batch.pausing import StepsTo
 from skysail.batch.reasons import minimum_request
 from skysail.batch.session import Session
@@ -18,6 +21,8 @@ from skysail.batch.victims import Tier, Unit
 
 _JOBS_AT_ONCE = 64
 """How many jobs are looked at between two pauses."""
+_JOBS_SAID = 3
+"""How many jobs are named before the others are counted."""
 _KEY = "demand within entitlement"
 
 
@@ -53,8 +58,32 @@ def borrows_by_nature(session: Session, job: Job) -> bool:
     return any(_exceeds(session, each, need.get(name, 0), name) for each in queue.path for name in need if name != PODS)
 
 
-def why_kept(session: Session, job: Job, units: Sequence[Unit]) -> str:
-    """Who holds borrowed room that a job was not given, and why; empty when none of the units is of such a queue.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Who stays though a job would have room without them.
+
+    Attributes:
+        refused: Units whose leaving would not have lowered the potential.
+        guarded: Units that nothing but a guarantee keeps.
+    """
+
+    refused: Sequence[Unit] = ()
+    guarded: Sequence[Guarded] = ()
+
+    def words(self, session: Session, job: Job) -> list[str]:
+        """Which queues keep whom, and why, to the job that waits."""
+        return [*_why_refused(session, job, self.refused), *_why_guarded(self.guarded)]
+
+    def numbers(self) -> dict[str, Number]:
+        """Whose guarantee, and how much; empty where none is a reason."""
+        if not self.guarded:
+            return {}
+        queue, key = self.guarded[0].queue, self.guarded[0].key
+        return {"keptBy": queue.name, "guarantee": queue.figures(key).guarantee or 0}
+
+
+def _why_refused(session: Session, job: Job, units: Sequence[Unit]) -> list[str]:
+    """Who holds borrowed room that a job was not given, and why.
 
     Args:
         session: Whose shares and ledger, as they are while nobody left.
@@ -70,7 +99,25 @@ def why_kept(session: Session, job: Job, units: Sequence[Unit]) -> str:
                 f"queue {queue.name} holds {above} above its entitlement and keeps it, "
                 f"for without {', '.join(leaving)} it would lack more of its entitlement than queue {job.queue} gets"
             )
-    return "; ".join(said)
+    return said
+
+
+def _why_guarded(guarded: Sequence[Guarded]) -> list[str]:
+    """Whose guarantee keeps units that a job would need, and of how much."""
+    by_queue: dict[str, list[Guarded]] = {}
+    for each in guarded:
+        by_queue.setdefault(each.queue.name, []).append(each)
+    said = []
+    for name, found in by_queue.items():
+        (flavor, resource), figures = found[0].key, found[0].queue.figures(found[0].key)
+        least, left = (amount_text(resource, amount) for amount in (figures.guarantee or 0, found[0].left))
+        jobs = list(dict.fromkeys(each.unit.job.name for each in found))
+        more = f" and {len(jobs) - _JOBS_SAID} more" if len(jobs) > _JOBS_SAID else ""
+        said.append(
+            f"queue {name} is guaranteed {least} {resource}{f' of {flavor}' if flavor != ANY else ''} and would be "
+            f"left {left}, so it keeps {', '.join(jobs[:_JOBS_SAID])}{more}"
+        )
+    return said
 
 
 def _above(session: Session, queue: Queue) -> str:

@@ -42,6 +42,44 @@ def short_keys(session: Session, job: Job) -> list[FlavorResource]:
     return [(flavor, name) for name in chosen for flavor in (ANY, *flavors)]
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Units that leave for a job, which then fits.
+
+    Attributes:
+        units: Which.
+        released: The session's count of releases before.
+        demand: What queues could be served within their entitlement, where the move must lower the potential.
+        potential: What that was before.
+    """
+
+    units: Sequence[Unit]
+    released: int
+    demand: Amounts | None = None
+    potential: tuple[object, object] = (0, 0)
+
+    def lowers_potential(self, session: Session) -> bool:
+        """Whether the potential is strictly below what it was, if it must be."""
+        return self.demand is None or potential(session, self.demand) < self.potential
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A unit that stays for nothing but its queue's guarantee.
+
+    Attributes:
+        unit: Which.
+        queue: Whose guarantee: its queue, or one above.
+        key: Of what.
+        left: What that queue would hold without it and those chosen before.
+    """
+
+    unit: Unit
+    queue: Queue
+    key: FlavorResource
+    left: int
+
+
 @dataclass(slots=True)
 class Balance:
     """Who would use what after a move, as units are chosen one by one.
@@ -53,6 +91,7 @@ class Balance:
         within: Whether the job's queue may claim the minimum (`may_claim`).
         spares: Whether a queue is left its share to the last unit; else one unit may be part above and part below.
         chosen: Units taken so far.
+        guarded: Units that a guarantee kept from being taken.
         taken: What they free, by queue just below the common ancestor, and key.
     """
 
@@ -62,13 +101,14 @@ class Balance:
     within: bool
     spares: bool = False
     chosen: list[Unit] = field(default_factory=list)
+    guarded: list[Guarded] = field(default_factory=list)
     taken: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
     _may_claim: dict[str, bool] = field(default_factory=dict)
     _sides: dict[str, tuple[Queue, Queue]] = field(default_factory=dict)
     _least: dict[str, list[Mapping[FlavorResource, int]]] = field(default_factory=dict)
     """By side, what single units free; of equal ones one, for what holds for it holds for the others."""
-    _refused: set[tuple[str, object]] = field(default_factory=set)
-    """Sides with what a unit would have freed: the more is taken, the less may be."""
+    _refused: dict[tuple[str, object], tuple[FlavorResource, int] | None] = field(default_factory=dict)
+    """Sides with what a unit would have freed: the more is taken, the less may be; with the guarantee that kept it."""
 
     def take(self, unit: Unit) -> bool:
         """Choose a unit, if it and all chosen before stay legal with it."""
@@ -81,6 +121,7 @@ class Balance:
         freed = _charges(unit.tasks)
         seen = side.name, id(freed) if len(unit.tasks) == 1 else frozenset(freed.items())
         if seen in self._refused:
+            self._note_guard(unit, side, self._refused[seen])
             return False
         known = self._least.get(side.name, [])
         total = dict(self.taken.get(side.name, {}))
@@ -89,8 +130,13 @@ class Balance:
         units = known if freed in known else [*known, freed]
         policy = self.session.queue_of(self.job).spec.preemption.within_quota
         lower = policy == "LowerQueuePriority" and side.spec.priority < self._own_side(unit).spec.priority
-        if not lower and not self._stays_legal(side, total, units):
-            self._refused.add(seen)
+        if not lower and not self._all_above(side, total, units):
+            self._refused[seen] = None
+            return False
+        guard = None if lower else self._guard(side, total)
+        if guard is not None:
+            self._refused[seen] = guard
+            self._note_guard(unit, side, guard)
             return False
         self.taken[side.name], self._least[side.name] = total, units
         self.chosen.append(unit)
@@ -113,14 +159,23 @@ class Balance:
         from_whom = tuple(queue.name for queue in victims if self._may_take_from(queue.name))
         return tuple(self.keys), self.spares, from_whom
 
-    def _stays_legal(
+    def _guard(self, side: Queue, total: Mapping[FlavorResource, int]) -> tuple[FlavorResource, int] | None:
+        """Of what a side would fall below its guarantee, and to what; None when it keeps all of that."""
+        for key, amount in total.items():
+            guarantee, used = side.figures(key).guarantee or 0, self.session.world.ledger.used(side.name, key)
+            if used - amount < guarantee <= used:
+                return key, used - amount
+        return None
+
+    def _note_guard(self, unit: Unit, side: Queue, guard: tuple[FlavorResource, int] | None) -> None:
+        if guard is not None:
+            self.guarded.append(Guarded(unit, side, *guard))
+
+    def _all_above(
         self, side: Queue, total: Mapping[FlavorResource, int], units: Sequence[Mapping[FlavorResource, int]]
     ) -> bool:
+        """Whether each unit by itself is use above the side's share."""
         ledger = self.session.world.ledger
-        for key in total:
-            guarantee = side.figures(key).guarantee or 0
-            if guarantee and ledger.used(side.name, key) - total[key] < guarantee <= ledger.used(side.name, key):
-                return False
         for unit in units:
             above = False
             for key in self.keys:

@@ -120,6 +120,8 @@ class Session(Registrar):
         self.scope = Scope(world, self.nodes, self, self.effects)
         self.jobs: dict[str, Job] = {}
         self.outcomes: dict[str, Job] = {}
+        self._known: dict[str, tuple[Job, Outcome | None]] = {}
+        """What was known of jobs before their first try here: what one try finds out is put right by the next."""
         self.tried: dict[str, None] = {}
         self.faults: list[str] = []
         self.signer: Callable[[Task], object] = lambda task: id(task.request)
@@ -226,8 +228,13 @@ class Session(Registrar):
 
     def settle(self, job: Job, outcome: Outcome | None, until: float | None = None) -> None:
         """A job was tried: it goes on (None), or sleeps until what its outcome names."""
-        if self.world.settle(job, outcome):
+        known = self._known.get(job.key)
+        if known is None or known[0] is not job:
+            known = self._known[job.key] = job, job.outcome
+        if self.world.settle(job, outcome, known[1]):
             self.outcomes[job.key] = job
+        else:
+            self.outcomes.pop(job.key, None)
         if outcome is not None:
             if until is None:
                 until = self.world.sleepers.moment_of(job.key)

@@ -16,14 +16,13 @@ The job's tasks hold their places as claimed until the victims are gone (`skysai
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
 from skysail.batch.actions.allocate_zone import place_in_zone
-from skysail.batch.borrowing import demand_within, why_kept
+from skysail.batch.borrowing import Kept, demand_within
 from skysail.batch.claims import waiting_for_victims
 from skysail.batch.consolidation import all_find_places, units_to_move
 from skysail.batch.expressions import RowMask
@@ -33,6 +32,8 @@ from skysail.batch.model.job import Job, TaskState
 from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.moves import (
     Balance,
+    Guarded,
+    Move,
     borrows_by_threshold,
     may_claim,
     potential,
@@ -43,7 +44,6 @@ from skysail.batch.placing import Placer
 from skysail.batch.prospects import Relief, is_hopeless
 from skysail.batch.scaling import scaled_away
 from skysail.batch.session import Arguments, Session
-from skysail.batch.shares import Amounts
 from skysail.batch.statement import Statement
 from skysail.batch.victim_pool import Pool, alike, forget_pools, note_taken, pool_for
 from skysail.batch.victims import Tier, Unit, may_soon_take
@@ -75,27 +75,6 @@ class ReclaimArguments(Arguments, frozen=True):
     grace_seconds: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """Units that leave for a job, which then fits.
-
-    Attributes:
-        units: Which.
-        released: The session's count of releases before.
-        demand: What queues could be served within their entitlement, where the move must lower the potential.
-        potential: What that was before.
-    """
-
-    units: Sequence[Unit]
-    released: int
-    demand: Amounts | None = None
-    potential: tuple[object, object] = (0, 0)
-
-    def lowers_potential(self, session: Session) -> bool:
-        """Whether the potential is strictly below what it was, if it must be."""
-        return self.demand is None or potential(session, self.demand) < self.potential
-
-
 class Reclaim:
     """The action."""
 
@@ -104,8 +83,8 @@ class Reclaim:
     def __init__(self, arguments: ReclaimArguments) -> None:
         self._arguments = arguments
         self._starving: Sequence[Job] = ()
-        self._refused: Sequence[Unit] = ()
-        """Whose leaving would have made room for the job at hand, but not lowered the potential."""
+        self._kept = Kept()
+        """For the job at hand."""
 
     def initialize(self) -> None:
         """Nothing to do."""
@@ -149,7 +128,7 @@ class Reclaim:
             session.look_again = known[2]
             self._explain(session, job, known[1], known[3])
             return
-        self._refused = ()
+        self._kept = Kept()
         pool = yield from pool_for(session, job)
         units = pool.units
         if units and (yield from self._take_from(session, job, pool)):
@@ -157,8 +136,8 @@ class Reclaim:
         if session.max_moves and (yield from self._consolidate(session, job)):
             return
         if key is not None:
-            session.memo[key] = (session.nodes.released, len(units), session.look_again, self._refused)
-        self._explain(session, job, len(units), self._refused)
+            session.memo[key] = (session.nodes.released, len(units), session.look_again, self._kept)
+        self._explain(session, job, len(units), self._kept)
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
@@ -167,11 +146,13 @@ class Reclaim:
         if is_hopeless(session, job, pool, keys):
             return False
         within = may_claim(session, job, keys)
+        legal: list[Unit] = []
+        guarded: list[Guarded] = []
         spare_first = (True, False) if any(unit.tier is Tier.OVER for unit in units) else (False,)
         for spares, by_node in product(spare_first, (False, True)):
             order = (yield from gathered(session, job, pool)) if by_node else units
             balance = Balance(session, job, keys, within, spares=spares)
-            legal = yield from _legal_together(session, pool, order, balance)
+            legal, guarded = yield from _legal_together(session, pool, order, balance)
             found = (yield from self._shortest(session, job, legal)) if legal else 0
             if found:
                 leaving = yield from self._put_back(session, job, legal[:found])
@@ -179,6 +160,12 @@ class Reclaim:
                     return True
             elif len(legal) == len(units):
                 return False  # it does not fit with all of them gone
+        units = [*legal, *(each.unit for each in guarded)]
+        could = (
+            guarded and not self._kept.refused and Relief(session, job, units).could_fit(np.ones(len(units), np.bool_))
+        )
+        if could and (yield from self._fits_without(session, job, units)):
+            self._kept = Kept(guarded=guarded)
         return False
 
     def _shortest(self, session: Session, job: Job, legal: Sequence[Unit]) -> StepsTo[int]:
@@ -259,7 +246,7 @@ class Reclaim:
         if not _place(session, statement, job):
             return False
         if not move.lowers_potential(session) and not self._joined(session, statement, job, move, bundle):
-            self._refused = move.units
+            self._kept = Kept(refused=move.units)
             return False
         claims = [self._claim(session, each, move) for each in bundle]
         if not statement.commit(claims[0]):
@@ -328,7 +315,7 @@ class Reclaim:
         )
 
     @staticmethod
-    def _explain(session: Session, job: Job, candidates: int, refused: Sequence[Unit]) -> None:
+    def _explain(session: Session, job: Job, candidates: int, kept: Kept) -> None:
         """Say that room was looked for, who keeps what, and whether the job's own share is scaled down."""
         before = job.outcome
         assert before is not None
@@ -338,15 +325,15 @@ class Reclaim:
         if may_soon_take(session, job):
             events = (*events, told(Event.BINDING_ENDED))
         if len(session.world.tree) > 1:
-            events = (*events, told(Event.SHARES_MOVED, queue.name))
+            events = (*events, told(Event.SHARES_MOVED, queue.name), told(Event.QUEUE_CHANGED))
         detail = {**before.detail, "candidates": candidates}
         code, message, numbers = before.code, before.message, before.numbers
         if scaled:
             code = OutcomeCode.ENTITLEMENT_SCALED
             message = f"guarantees exceed the cluster, shares of {', '.join(scaled)} are scaled: {before.message}"
             numbers = {**numbers, "queue": queue.name, "code": before.code.value}
-        kept = why_kept(session, job, refused)
-        message = f"{message}; {kept}" if kept else message
+        message = "; ".join([message, *kept.words(session, job)])
+        numbers = {**numbers, **kept.numbers()}
         outcome = Outcome(code, message, numbers, before.since, events, detail)
         moments = [each for each in (session.world.next_unprotected(), session.look_again) if each is not None]
         session.settle(job, outcome, min(moments, default=None))
@@ -356,8 +343,13 @@ def _bundle(session: Session, job: Job) -> list[Job]:
     return [each for each in session.world.bundle_of(job) if not session.is_enough(each)] or [job]
 
 
-def _legal_together(session: Session, pool: Pool, order: Sequence[Unit], balance: Balance) -> StepsTo[list[Unit]]:
-    """Units of the pool, taken in this order as long as they stay legal; found once for jobs that may claim alike."""
+def _legal_together(
+    session: Session, pool: Pool, order: Sequence[Unit], balance: Balance
+) -> StepsTo[tuple[list[Unit], list[Guarded]]]:
+    """Units of the pool, taken in this order as long as they stay legal, and those that guarantees keep.
+
+    Found once for jobs that may claim alike.
+    """
     key = "legal", id(order), balance.terms(source.queue for source in pool.sources())
     known = pool.memo.get(key)
     if isinstance(known, tuple) and known[0] == session.moves:
@@ -366,8 +358,8 @@ def _legal_together(session: Session, pool: Pool, order: Sequence[Unit], balance
         if number % _UNITS_AT_ONCE == 0:
             yield from session.pause_within()
         balance.take(unit)
-    pool.memo[key] = (session.moves, order, balance.chosen)
-    return balance.chosen
+    pool.memo[key] = (session.moves, order, (balance.chosen, balance.guarded))
+    return balance.chosen, balance.guarded
 
 
 def _evict(statement: Statement, units: Sequence[Unit]) -> None:
