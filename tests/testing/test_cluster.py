@@ -6,7 +6,7 @@ import pytest
 from skysail.api.apps import Deployment
 from skysail.api.cluster import ConfigMap
 from skysail.api.core import Pod
-from skysail.api.errors import NotFound, Unreachable
+from skysail.api.errors import NotFound, TooManyRequests, Unreachable
 from skysail.api.kinds import CONFIGMAPS, LEASES, NODES
 from skysail.api.meta import parse_time
 from skysail.api.node import Node
@@ -109,6 +109,16 @@ async def test_settling_waits_for_busy_controllers_and_gives_up_in_the_end(clust
     await cluster.start(Restless)
     with pytest.raises(NotSettled, match=r"not settled after 100 s; .*restless: patch configmaps default/never"):
         await cluster.settle(timeout=100)
+
+
+async def test_settling_waits_for_a_watch_that_the_server_refused(cluster):
+    await cluster.start(Copier)
+    faults = cluster.components["copier"].faults
+    faults.fail(TooManyRequests, verb="watch", retry_after=40)
+    assert faults.drop_watches() == 1
+    await cluster.client.create(CONFIGMAPS, marked("a"))
+    await cluster.settle()
+    assert "a" in await copies(cluster)
 
 
 async def test_waiting_for_a_condition_ends_when_it_holds(cluster):

@@ -283,7 +283,8 @@ class Cluster:
     async def settle(self, *, quiet: float = QUIET_SECONDS, timeout: float = 3_600.0) -> None:
         """Let the cluster run until nothing is left to do: all controllers idle, nothing written for a while.
 
-        Leases and Events do not count.
+        Leases and Events do not count. A manager whose informers do not follow the server, as between two attempts to
+        watch, is not idle: it has yet to hear what there is to do.
 
         Args:
             quiet: For how many virtual seconds nothing may be written.
@@ -332,7 +333,9 @@ class Cluster:
         return tuple(
             name
             for name, component in self.components.items()
-            if component.is_running and component.manager is not None and not component.manager.is_idle()
+            if component.is_running
+            and (manager := component.manager) is not None
+            and (not manager.is_idle() or any(manager.readiness().values()))
         )
 
     def _describe_activity(self) -> str:
