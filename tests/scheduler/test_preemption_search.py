@@ -6,9 +6,11 @@ import tracemalloc
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from skysail.api.core import Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
+from skysail.api.labels import Selector
 from skysail.api.meta import LabelSelector, ObjectMeta
 from skysail.api.node import Node, NodeSpec, NodeStatus, Taint
 from skysail.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
@@ -19,6 +21,8 @@ from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.framework.diagnosis import Diagnosis
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Code, Status
+from skysail.scheduler.preemption import budgets
+from skysail.scheduler.preemption.budgets import Budgets
 from skysail.scheduler.preemption.candidates import find_candidates, gather, potential_rows
 from skysail.scheduler.preemption.picking import best_nodes
 from skysail.scheduler.preemption.victims import Search
@@ -157,11 +161,11 @@ class Cluster:
         self.cache.update_snapshot(self.snapshot)
 
     def search(
-        self, pod: Pod, budgets: Sequence[PodDisruptionBudget] = (), promised: dict[str, list[PodInfo]] | None = None
+        self, pod: Pod, limits: Sequence[PodDisruptionBudget] = (), promised: dict[str, list[PodInfo]] | None = None
     ) -> tuple[Search, list[int]]:
         """A search for this pod, and the rows where evicting may help."""
         attempt = find_feasible(self.framework, self.snapshot, PodInfo(pod))
-        search = Search(self.framework, self.snapshot.table, attempt.state, pod, budgets, promised or {})
+        search = Search(self.framework, self.snapshot.table, attempt.state, pod, Budgets(limits), promised or {})
         rows = potential_rows(search, diagnosis := diagnose(attempt))
         assert rows == [self.snapshot.table.rows[name] for name in diagnosis.nodes_with_code(Code.UNSCHEDULABLE, ())]
         return search, rows
@@ -199,8 +203,8 @@ def test_arithmetic_finds_the_victims_that_running_the_filters_finds(seed: int) 
             for name in (*names, "gone")
             if rng.random() < 0.3
         }
-        budgets = [random_budget(rng, each) for each in range(rng.choice([0, 0, 1, 3, 6]))]
-        search, rows = cluster.search(pod, budgets, rng.choice([{}, promised]))
+        limits = [random_budget(rng, each) for each in range(rng.choice([0, 0, 1, 3, 6]))]
+        search, rows = cluster.search(pod, limits, rng.choice([{}, promised]))
         if rng.random() < 0.5:
             rows = sorted(cluster.snapshot.table.rows.values())  # also those that no eviction opens
         offset, wanted = rng.randrange(max(len(rows), 1)), rng.choice([0, 1, 2, 100])
@@ -276,6 +280,32 @@ def test_one_crowded_node_does_not_make_the_search_on_all_others_as_large() -> N
     assert list(found.victims) == names
     assert [pod.name for pod in found.victims["n7"].pods] == ["on-n7", *(f"p{number}" for number in range(9, 3000))]
     assert peak < 300 * 3000 * 8, "not even one number for each node and each of the pods of the largest"
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_budgets_are_read_once_in_a_search_and_only_where_pods_meet_them(
+    quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many applications elsewhere have one, and however many nodes are looked at."""
+    read = list[str]()
+    plain_selector = budgets._selector
+
+    def counted(budget: PodDisruptionBudget) -> Selector | None:
+        read.append(budget.metadata.namespace)
+        return plain_selector(budget)
+
+    monkeypatch.setattr(budgets, "_selector", counted)
+    names = [f"n{index}" for index in range(20)]
+    there = {name: [plain_pod(f"on-{name}", "2", 0, {"app": "x"})] for name in names}
+    elsewhere = [
+        msgspec.structs.replace(NOBODY_GOES, metadata=ObjectMeta(name="none", namespace=f"b{number}"))
+        for number in range(50)
+    ]
+    cluster = Cluster(list(map(plain_node, names)), there)
+    search, rows = cluster.search(plain_pod("new", "1", 1), [*elsewhere, NOBODY_GOES])
+    found = find_candidates(search, rows, 0, len(rows), quick=quick)
+    assert {each.violations for each in found.victims.values()} == {1}
+    assert read == ["a"]
 
 
 def test_more_refusals_than_sixteen_bits_count_are_all_counted() -> None:

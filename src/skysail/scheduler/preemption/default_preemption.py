@@ -23,6 +23,7 @@ from skysail.scheduler.framework.plugin import PostFilterResult
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.plugins.args import DefaultPreemptionArgs
+from skysail.scheduler.preemption.budgets import Budgets
 from skysail.scheduler.preemption.candidates import Candidates, find_candidates, potential_rows
 from skysail.scheduler.preemption.picking import best_nodes
 from skysail.scheduler.preemption.victims import Search, Victims, may_be_evicted, priority_of
@@ -136,7 +137,7 @@ class DefaultPreemption:
         if reason:
             return PreemptionOutcome(reason)
         table = self._handle.snapshot().table
-        search = Search(self._framework, table, state, pod, self._budgets.list(), self._promised(pod))
+        search = Search(self._framework, table, state, pod, Budgets(self._budgets.list()), self._promised(pod))
         rows = potential_rows(search, diagnosis)
         if not rows:
             return PreemptionOutcome(candidates=Candidates())

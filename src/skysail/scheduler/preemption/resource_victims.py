@@ -17,7 +17,6 @@ from skysail.scheduler.cache.pod_info import by_importance
 from skysail.scheduler.framework.codes import Reads
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 from skysail.scheduler.plugins.node_resources_fit import FIT, TOO_MANY_PODS, FitRequest, Need, NodeResourcesFit
-from skysail.scheduler.preemption.budgets import split_by_budgets
 from skysail.scheduler.preemption.pods_of_nodes import Ints, PodsOfNodes, read_pods
 from skysail.scheduler.preemption.victims import NO_VICTIMS, Search, Victims, priority_of
 
@@ -107,7 +106,7 @@ def _violating(search: Search, there: PodsOfNodes, may_go: Mask) -> Mask | None:
     for row in np.flatnonzero(may_go.any(axis=1)).tolist():
         positions = np.flatnonzero(may_go[row])
         pods = [there.pods[place] for place in there.places[row, positions].tolist()]
-        breaking = {info.key for info in split_by_budgets(pods, search.budgets)[0]}
+        breaking = {info.key for info in search.budgets.split(pods)[0]}
         mask[row, positions] = [info.key in breaking for info in pods]
     return mask if mask.any() else None
 

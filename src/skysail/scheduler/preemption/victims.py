@@ -3,11 +3,9 @@
 Source: pkg/scheduler/framework/plugins/defaultpreemption `SelectVictimsOnNode`, v1.36.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skysail.api.core import Pod
-from skysail.api.policy import PodDisruptionBudget
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo, by_importance
 from skysail.scheduler.cache.table import NodeTable
@@ -15,7 +13,7 @@ from skysail.scheduler.framework.cycle_state import CycleState
 from skysail.scheduler.framework.nominated import fits_with
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import SUCCESS, Status
-from skysail.scheduler.preemption.budgets import split_by_budgets
+from skysail.scheduler.preemption.budgets import Budgets
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
@@ -60,7 +58,7 @@ class Search:
     table: NodeTable
     state: CycleState
     pod: Pod
-    budgets: Sequence[PodDisruptionBudget]
+    budgets: Budgets
     promised: dict[str, list[PodInfo]]
 
 
@@ -95,7 +93,7 @@ def select_victims(search: Search, row: int) -> tuple[Victims | None, Status]:
     if not status.is_success:
         return None, status
     potential.sort(key=by_importance)
-    violating, others = split_by_budgets(potential, search.budgets)
+    violating, others = search.budgets.split(potential)
     victims, violations = [], 0
     for infos, breaks in ((violating, True), (others, False)):
         for info in infos:
