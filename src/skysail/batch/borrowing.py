@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skysail.batch.model.job import Job, TaskState
-from skysail.batch.model.outcome import Number
+from skysail.batch.model.outcome import Number, few
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import ANY, PODS, amount_text
 from skysail.batch.moves import Guarded
@@ -21,8 +21,6 @@ from skysail.batch.victims import Tier, Unit
 
 _JOBS_AT_ONCE = 64
 """How many jobs are looked at between two pauses."""
-_JOBS_SAID = 3
-"""How many jobs are named before the others are counted."""
 _KEY = "demand within entitlement"
 
 
@@ -97,7 +95,7 @@ def _why_refused(session: Session, job: Job, units: Sequence[Unit]) -> list[str]
             leaving = dict.fromkeys(unit.job.name for unit in units if unit.job.queue == queue.name)
             said.append(
                 f"queue {queue.name} holds {above} above its entitlement and keeps it, "
-                f"for without {', '.join(leaving)} it would lack more of its entitlement than queue {job.queue} gets"
+                f"for without {few(list(leaving))} it would lack more of its entitlement than queue {job.queue} gets"
             )
     return said
 
@@ -112,10 +110,9 @@ def _why_guarded(guarded: Sequence[Guarded]) -> list[str]:
         (flavor, resource), figures = found[0].key, found[0].queue.figures(found[0].key)
         least, left = (amount_text(resource, amount) for amount in (figures.guarantee or 0, found[0].left))
         jobs = list(dict.fromkeys(each.unit.job.name for each in found))
-        more = f" and {len(jobs) - _JOBS_SAID} more" if len(jobs) > _JOBS_SAID else ""
         said.append(
             f"queue {name} is guaranteed {least} {resource}{f' of {flavor}' if flavor != ANY else ''} and would be "
-            f"left {left}, so it keeps {', '.join(jobs[:_JOBS_SAID])}{more}"
+            f"left {left}, so it keeps {few(jobs)}"
         )
     return said
 

@@ -124,3 +124,18 @@ def test_a_quota_shows_where_its_slots_are_and_who_holds_them():
     assert status.bound_time is not None
     again = quota_status(slots, {}, zones, status, lab.world.now + 9)
     assert again.bound_time == status.bound_time
+
+
+def test_a_quota_names_a_few_holders_and_counts_the_others():
+    """Where many sit, its status must not grow with their names; slots say who sits in each."""
+    lab = Lab()
+    lab.nodes(2, gpus=64)
+    lab.queue("q")
+    lab.world.set_quota(QuotaSpec("default", "many", "q", {GPU: 1}, uid="many", count=100))
+    lab.gang("job", 100, queue="q", gpus=1)
+    lab.cycle(2)
+    names = {uid: task.key for uid, task in lab.world.tasks.items()}
+    status = quota_status(list(lab.world.slots.values()), names, {}, QuotaStatus(), lab.world.now)
+    assert sum(len(slot.holders) for slot in status.slots) == 100
+    first = [slot.holders[0] for slot in status.slots[:3]]
+    assert status.holder == f"{', '.join(first)} and 97 more"

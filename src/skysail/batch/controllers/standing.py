@@ -14,7 +14,7 @@ from skysail.batch.kinds.quota import QuotaStatus, SlotStatus
 from skysail.batch.ledger import Column
 from skysail.batch.model.claim import Claim
 from skysail.batch.model.job import ENDED, Job, TaskState
-from skysail.batch.model.outcome import Outcome
+from skysail.batch.model.outcome import Outcome, few
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.quorum import is_met
 from skysail.batch.model.resources import ANY, ResourceVector
@@ -265,7 +265,7 @@ def quota_status(
             )
             for slot in slots
         ),
-        holder=", ".join(holders),
+        holder=few(holders),
         bound_time=old.bound_time or moment(now) if bound else None,
         conditions=old.conditions,
     )

@@ -4,11 +4,14 @@ The enum is closed. What is written to pods and pod groups, what `skysail why` p
 come from this record, so that "asleep with no reason" cannot be said.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 Number = int | str
+NAMES_SAID: Final = 3
+"""How many names a sentence holds before it counts the others."""
 
 
 class OutcomeCode(StrEnum):
@@ -57,6 +60,16 @@ class Event(StrEnum):
     SHARES_MOVED = "SharesMoved"
     VOLUME_CHANGED = "VolumeChanged"
     TIME = "Time"
+
+
+def few(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> few(["a", "b"]), few(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - NAMES_SAID} more" if len(names) > NAMES_SAID else ""
+    return f"{', '.join(names[:NAMES_SAID])}{more}"
 
 
 def told(event: Event, about: str = "") -> str:
