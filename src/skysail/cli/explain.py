@@ -20,7 +20,7 @@ def explain(
     config: Path | None = typer.Option(
         None,
         "--config",
-        help="With --pod: the KubeSchedulerConfiguration to use; its extenders are asked, never to bind.",
+        help="With --pod: the KubeSchedulerConfiguration with its profile; extenders are asked, never to bind.",
     ),
     feature_gates: str = typer.Option("", "--feature-gates", help="With --pod: Name=true,Other=false."),
     output: str = typer.Option("json", "--output", "-o", help="Only `json`: one line a scenario."),

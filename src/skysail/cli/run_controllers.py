@@ -23,12 +23,16 @@ def run_controllers(*controllers: "Controller", component: str = "") -> None:
         component: Names the process, and its Lease; the first controller's name by default.
     """
     name = component or controllers[0].display_name()
-    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    program = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
 
     @program.command(help=f"Run {', '.join(each.display_name() for each in controllers)}.")
     def command(
         kubeconfig: str = typer.Option("", "--kubeconfig", help="How to reach the cluster; else as kubectl does."),
-        context: str = typer.Option("", "--context", help="Of the kubeconfig."),
+        context: str = typer.Option("", "--context", help="A context of the kubeconfig; else its current one."),
         leader_elect: bool = typer.Option(False, "--leader-elect", help="Work only while holding a Lease."),
         lease_namespace: str = typer.Option("default", "--lease-namespace", help="Where that Lease is."),
         workers: int = typer.Option(0, "--workers", min=0, help="Keys at a time; 0 is each controller's own number."),
