@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from skysail.batch.copying import copy_world
+from skysail.batch.devices import ledger_of
 from skysail.batch.engine import Engine
 from skysail.batch.model.specs import QuotaSpec
 from skysail.testing.builders import make_container
@@ -208,3 +209,17 @@ def test_a_slot_whose_time_is_over_is_given_back_though_nothing_else_happens():
     assert engine.run_once(START + 60) is None
     assert [slot.key for slot in engine.run_once(START + 100).effects.released] == [spec.key]
     assert taken(lab) == {"pods": 0}
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_a_part_of_a_device_is_none_of_those_that_slots_hold(devices):
+    lab = slotted(2, {"cpu": 1000, GPU: 1}, gpus=devices)
+    lab.pod("share", queue="q", cpu="500m", annotations={"gpu-fraction": "0.5"})
+    lab.cycle()
+    for number in range(2):
+        lab.pod(f"whole{number}", queue="q", cpu="500m", gpus=1)
+    lab.cycle(2)
+    whole = [("whole0", "n000"), ("whole1", "n000")]
+    assert lab.bound == (whole if devices == 2 else [("share", "n000"), *whole])
+    assert ledger_of(lab.world.cache.node_info("n000")).free == 0
+    assert lab.code("share") == ("NoQuotaSlot" if devices == 2 else None)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from skysail.batch.devices import ledger_of, share_of
 from skysail.batch.model.job import Job, Task
 from skysail.batch.model.resources import PODS
 from skysail.batch.model.slot import Slot
@@ -67,7 +68,7 @@ class Seats:
         """Whether predicates allow the task on the slot's node, the room of slots that are in use apart."""
         nodes, world = self._session.nodes, self._session.world
         row = nodes.table.rows.get(slot.node)
-        if row is None or world.is_distrusted(task.job, slot.node):
+        if row is None or world.is_distrusted(task.job, slot.node) or self._lacks_device(task, row):
             return False
         before = nodes.remove(slot.node, world.room_with(slot))
         try:
@@ -75,6 +76,14 @@ class Seats:
         finally:
             if before is not None:
                 nodes.restore(before)
+
+    def _lacks_device(self, task: Task, row: int) -> bool:
+        """Whether it asks for a part of a device and all are taken: a slot's devices are whole, and kept for others."""
+        if not self._session.turns or task.uid not in self._session.world.sharers:
+            return False
+        share, info = share_of(task.pod), self._session.nodes.table.info(row)
+        thousandths = share.on(info) if share is not None else None
+        return thousandths is not None and not ledger_of(info).holds_share(thousandths)
 
     def _bind(self, placer: Placer, slot: Slot, task: Task) -> bool:
         node = node_for(self._session, slot, placer)
