@@ -35,7 +35,9 @@ class Candidates:
 def gather(names: Sequence[str], statuses: Sequence[Status]) -> NodeStatuses:
     """Refusals side by side with the names of their nodes, each distinct one kept once."""
     numbers = {SUCCESS: 0}
-    places = [numbers.setdefault(status, len(numbers)) for status in statuses]
+    objects = {id(status): status for status in statuses}  # few: mostly they are shared, and hashing one takes a while
+    by_id = {key: numbers.setdefault(status, len(numbers)) for key, status in objects.items()}
+    places = list(map(by_id.__getitem__, map(id, statuses)))
     return NodeStatuses(names, np.array(places, dtype=np.min_scalar_type(len(numbers))), list(numbers))
 
 

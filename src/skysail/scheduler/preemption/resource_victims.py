@@ -46,11 +46,11 @@ def select_resource_victims(search: Search, rows: Sequence[int]) -> list[Selecte
     Cost: Memory for a few numbers for each pod; nodes with far more pods than the others are looked at by themselves,
     because every row of a matrix is as long as the longest.
     """
-    numbers = [len(search.table.info(row).pods) for row in rows]
+    numbers = [len(node.pods) for node in map(search.table.info, rows)]
     limit = max(CROWDED * sum(numbers) // max(len(rows), 1), FEW_PODS)
-    crowded = [row for row, number in zip(rows, numbers, strict=True) if number > limit]
-    if not crowded:
+    if max(numbers, default=0) <= limit:
         return _select_side_by_side(search, rows)
+    crowded = [row for row, number in zip(rows, numbers, strict=True) if number > limit]
     others = [row for row, number in zip(rows, numbers, strict=True) if number <= limit]
     found = dict(zip(others, _select_side_by_side(search, others), strict=True))
     found.update(zip(crowded, select_resource_victims(search, crowded), strict=True))
@@ -69,7 +69,7 @@ def _select_side_by_side(search: Search, rows: Sequence[int]) -> list[Selected]:
     violating = _violating(search, there, may_go & (fits & some)[:, None])
     gone = _not_spared(slack, there.amounts, may_go, violating)
     victims = _chosen(there, gone) if violating is None else _chosen_breaking(there, gone, violating)
-    short = (slack < 0).T.tolist()
+    short = (slack < 0).T.tolist() if np.any(some & ~fits) else []
     return [
         NO_ONE if not any_may_go
         else (None, _refusal(request.needs, tuple(short[row]), _is_too_small(node, request.needs))) if not fitting
