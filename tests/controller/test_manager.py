@@ -85,6 +85,17 @@ async def test_stop_takes_no_new_keys_waits_for_work_in_progress_and_gives_the_l
     assert (await cluster.get(Lease, "noting")).spec.holder_identity == ""
 
 
+async def test_stopping_before_the_caches_are_filled_ends_it_at_once(cluster):
+    cluster.stop_apiserver()
+    run = await Run(cluster).start()
+    await cluster.advance(30)
+    before = cluster.clock.monotonic()
+    run.manager.stop()
+    await run.component.wait_ended()
+    assert cluster.clock.monotonic() == before
+    assert run.controller.runs == []
+
+
 async def test_work_that_does_not_end_in_time_is_cut_off(cluster):
     run = await Run(cluster, seconds=1000).start()
     await cluster.create(make_config_map("a"))

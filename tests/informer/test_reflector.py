@@ -406,6 +406,45 @@ def test_any_other_error_starts_a_new_round_after_a_backoff(caplog):
     assert "server refuses to list or watch" in caplog.text
 
 
+def complaints(caplog):
+    return [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_server_that_was_never_reached_is_complained_of_once(caplog):
+    def unreachable(collection):
+        refused = Unreachable("connection refused")
+        collection.list_faults.extend([refused] * 5)
+        collection.watch_faults.extend([refused] * 5)
+
+    async def scenario(collection, store, reflector, clock):
+        await asyncio.sleep(5)
+        assert [each.getMessage() for each in complaints(caplog)] == ["server cannot be reached, will try again"]
+        await asyncio.sleep(300)
+        assert reflector.is_healthy
+        assert len(complaints(caplog)) == 1
+
+    reflecting(scenario, before=unreachable)
+
+
+def test_a_server_that_is_lost_is_complained_of_once_each_time_and_a_broken_watch_is_not(caplog):
+    async def scenario(collection, store, reflector, clock):
+        for lost in range(1, 3):
+            collection.put("a")
+            await asyncio.sleep(30)
+            collection.break_watches(Unreachable("connection reset"))
+            await asyncio.sleep(30)
+            assert len(complaints(caplog)) == lost - 1
+            collection.put("a")
+            await asyncio.sleep(1)
+            collection.watch_faults.extend([Unreachable("connection refused")] * 4)
+            collection.break_watches(Unreachable("connection reset"))
+            await asyncio.sleep(300)
+            assert reflector.is_healthy
+            assert len(complaints(caplog)) == lost
+
+    reflecting(scenario)
+
+
 def test_a_bug_in_a_round_does_not_kill_the_reflector(caplog):
     def prepare_fails_once(collection):
         watch = collection.watch

@@ -6,7 +6,7 @@ import pytest
 from skysail.api.apps import Deployment
 from skysail.api.cluster import ConfigMap
 from skysail.api.core import Pod
-from skysail.api.errors import NotFound, TooManyRequests, Unreachable
+from skysail.api.errors import ConfigError, NotFound, TooManyRequests, Unreachable
 from skysail.api.kinds import CONFIGMAPS, LEASES, NODES
 from skysail.api.meta import parse_time
 from skysail.api.node import Node
@@ -49,6 +49,11 @@ def test_the_same_seed_gives_the_same_cluster():
     first = run_virtual(main)
     assert len(first) == 8
     assert run_virtual(main) == first
+
+
+async def test_an_unknown_controller_is_named_with_the_known_ones(cluster):
+    with pytest.raises(ConfigError, match=r"there is no controller 'deployment'; known are .*deployment-controller"):
+        await cluster.start_controllers("deployment")
 
 
 async def running(cluster):

@@ -330,6 +330,8 @@ class HttpTransport:
 
     def _unreachable(self, request: Request, why: object) -> Unreachable:
         self._distrust = self._distrust or isinstance(why, ssl.SSLCertVerificationError)
+        if isinstance(why, aiohttp.ClientConnectorError):
+            why = why.os_error  # the text of the error itself names a Python object
         text = str(why) or type(why).__name__
         return Unreachable(f"{request.method} {self._base}{request.path}: {text}")
 

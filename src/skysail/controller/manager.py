@@ -218,16 +218,22 @@ class Manager:
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
             loops = [group.create_task(loop.run()) for loop in self._loops.values()]
-            for loop in self._loops.values():
-                await loop.controller.wait_synced()
-            self._ready.set()
-            _log.info("controllers working", extra={"controllers": list(self._loops)})
+            ready = group.create_task(self._get_ready())
             await self._stopping.wait()
-            for loop in self._loops.values():
+            ready.cancel()
+            for loop, task in zip(self._loops.values(), loops, strict=True):
                 loop.controller.queue.shut_down()
+                if not loop.has_synced:
+                    task.cancel()
             await asyncio.wait(loops, timeout=self.settings.stop_seconds) if loops else None
             for task in loops:
                 task.cancel()
+
+    async def _get_ready(self) -> None:
+        for loop in self._loops.values():
+            await loop.controller.wait_synced()
+        self._ready.set()
+        _log.info("controllers working", extra={"controllers": list(self._loops)})
 
 
 async def _as_coroutine(run: Callable[[], Awaitable[None]]) -> None:

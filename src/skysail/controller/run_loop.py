@@ -57,6 +57,9 @@ class RunLoop:
         controller: Bound to its runtime.
         workers: How many keys at a time.
         metrics: Counters; none by default.
+
+    Attributes:
+        has_synced: Whether the caches are filled, so that it may work.
     """
 
     def __init__(self, controller: Controller, workers: int, metrics: ReconcileMetrics | None = None) -> None:
@@ -67,12 +70,14 @@ class RunLoop:
         self._clock = controller.clock
         self._metrics = metrics
         self._count = 0
+        self.has_synced = False
         if metrics is not None:
             metrics.workers.labels(self._name).set(workers)
 
     async def run(self) -> None:
         """Wait for the caches, then reconcile until the queue is shut down or the task cancelled."""
         await self.controller.wait_synced()
+        self.has_synced = True
         async with asyncio.TaskGroup() as group:
             beside = group.create_task(self.controller.run_beside())
             async with asyncio.TaskGroup() as workers:

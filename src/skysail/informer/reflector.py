@@ -25,6 +25,7 @@ WatchList that meets 410 twice in a row backs off; a server without WatchList is
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -125,6 +126,7 @@ class Reflector(Generic[T]):
         self._always_page = False
         self._healthy_from: float | None = None
         self._heard_at = clock.monotonic()
+        self._failed_at = self._complained_at = -math.inf
 
     @property
     def is_healthy(self) -> bool:
@@ -353,7 +355,9 @@ class Reflector(Generic[T]):
         if self._metrics is not None:
             self._metrics.failures.inc()
         fields = {"reflector": self.name, "error": str(error)}
-        if isinstance(error, (Expired, Unreachable, TooManyRequests)):
+        if isinstance(error, Unreachable) and self._has_reason_to_complain():
+            _log.warning("server cannot be reached, will try again", extra=fields)
+        elif isinstance(error, (Expired, Unreachable, TooManyRequests)):
             _log.debug("watch interrupted, will go on", extra=fields)
         elif isinstance(error, (InternalError, ServiceUnavailable, ServerTimeout)):
             _log.info("server failed, will list again", extra=fields)
@@ -363,6 +367,15 @@ class Reflector(Generic[T]):
             _log.error("reflector failed, will try again", extra=fields, exc_info=error)
         if self._on_error is not None:
             self._on_error(error)
+
+    def _has_reason_to_complain(self) -> bool:
+        """Whether nothing was heard yet, or nothing since the last failure; once until something is heard."""
+        lasting = not self.versions.last or self._failed_at >= self._heard_at
+        self._failed_at = self._clock.monotonic()
+        if not lasting or self._complained_at >= self._heard_at:
+            return False
+        self._complained_at = self._failed_at
+        return True
 
 
 def _is_unavailable(error: SkysailError) -> bool:

@@ -32,7 +32,7 @@ from skysail.client.inprocess import InProcessTransport
 from skysail.controller.controller import Controller
 from skysail.controller.lease import LeaderElection
 from skysail.controller.manager import Manager, ManagerSettings
-from skysail.controllers.registry import CONTROLLERS
+from skysail.controllers.registry import CONTROLLERS, select_controllers
 from skysail.informer.keys import Key
 from skysail.scheduler.app import Scheduler
 from skysail.scheduler.config.resolve import ResolvedConfiguration, load_configuration
@@ -201,8 +201,12 @@ class Cluster:
         return managers[0]
 
     async def start_controllers(self, *names: str) -> Manager:
-        """Run built-in controllers (all, or those named as in `skysail.controllers.registry`) as one component."""
-        chosen = names or tuple(CONTROLLERS)
+        """Run built-in controllers (all, or those named as in `skysail.controllers.registry`) as one component.
+
+        Raises:
+            ConfigError: There is no controller of that name.
+        """
+        chosen = select_controllers(names or ("*",))
         return await self.start(*(CONTROLLERS[each] for each in chosen), name="controllers")
 
     async def start_scheduler(

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from skysail.api.errors import Invalid
+from skysail.apiserver.schema.table import load
 from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, batch_definitions
 from skysail.controller.customresources.installing import DEFINITIONS
 from skysail.simulator.clock import run_virtual, settle
@@ -32,6 +33,14 @@ def serve(act):
             return await act(client)
 
     return run_virtual(main)
+
+
+def test_no_name_of_a_kind_is_one_that_people_type_for_a_kind_of_kubernetes():
+    core = {name for row in load().resources for name in (row.resource, row.singular, *row.short_names)}
+    ours = [definition["spec"]["names"] for definition in batch_definitions()]
+    typed = {name for each in ours for name in (each["plural"], each["singular"], *each.get("shortNames", ()))}
+    assert len(core) > 100
+    assert not typed & core
 
 
 def test_the_shipped_manifest_is_what_the_structs_say():

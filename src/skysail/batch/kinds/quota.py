@@ -150,6 +150,7 @@ class Quota(ApiObject, frozen=True, gc=False, kw_only=True):
         GROUP,
         VERSION,
         "quotas",
+        singular="slotquota",  # kubectl would take `quota`, the short name of core's resource quotas, for this kind
         short_names=("qt",),
         columns=(
             Column("Queue", ".spec.queue"),

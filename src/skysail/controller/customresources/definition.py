@@ -87,6 +87,7 @@ class CustomResource:
         plural: The resource in URLs.
         namespaced: Whether objects live in namespaces.
         kind: The kind; the Struct's name when empty.
+        singular: What people type for one; the kind in lower case when empty.
         short_names: What people type less.
         categories: Groups of resources, e.g. `all`.
         columns: Of `kubectl get`; its age is always the last.
@@ -98,6 +99,7 @@ class CustomResource:
     plural: str
     namespaced: bool = True
     kind: str = ""
+    singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -137,7 +139,8 @@ def definition_of(struct: type[ApiObject]) -> Raw:
     """
     where = resource_of(struct)
     kind = where.kind or struct.__name__
-    names: Raw = {"kind": kind, "listKind": f"{kind}List", "plural": where.plural, "singular": kind.lower()}
+    names: Raw = {"kind": kind, "listKind": f"{kind}List", "plural": where.plural}
+    names["singular"] = where.singular or kind.lower()
     if where.short_names:
         names["shortNames"] = list(where.short_names)
     if where.categories:
