@@ -39,7 +39,6 @@ class OutcomeCode(StrEnum):
     SCHEDULE_TIMEOUT = "ScheduleTimeout"
     BIND_FAILED = "BindFailed"
     INTERNAL_ERROR = "InternalError"
-    SCHEDULER_NOT_LEADER = "SchedulerNotLeader"
 
 
 class Event(StrEnum):
