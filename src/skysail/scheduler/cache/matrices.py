@@ -8,6 +8,7 @@ Invariants:
 Units: `cpu` milli, everything else whole units.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeAlias
@@ -28,6 +29,13 @@ CPU, MEMORY = 1, 2
 
 
 IntBlock: TypeAlias = npt.NDArray[np.int64]
+
+
+MOST = 1 << 62
+"""What a sum of requests that no int64 holds counts as: more than any node has, with room for one more request.
+
+Differs: upstream's sums wrap around, and a node with absurd pods seems empty.
+"""
 
 
 @lru_cache(maxsize=256)
@@ -116,21 +124,29 @@ class Amounts:
     def write_use(self, row: int, node: NodeInfo) -> None:
         """The pods of this row changed."""
         self._read = None
+        try:
+            self._write_sums(row, len(node.pods), node.requested, node.nonzero_cpu, node.nonzero_memory)
+        except OverflowError:
+            capped = {resource: min(amount, MOST) for resource, amount in node.requested.items()}
+            cpu, memory = min(node.nonzero_cpu, MOST), min(node.nonzero_memory, MOST)
+            self._write_sums(row, len(node.pods), capped, cpu, memory)
+
+    def _write_sums(self, row: int, pods: int, requests: Mapping[str, int], cpu: int, memory: int) -> None:
         lines, column = self.lines, self._block[:, :, row]
         requested = column[_REQUESTED]
-        for resource, amount in node.requested.items():
+        for resource, amount in requests.items():
             line = lines.get(resource)
             if line is None:
                 line = self._add(resource)
                 column = self._block[:, :, row]
                 requested = column[_REQUESTED]
             requested[line] = amount
-        requested[0] = len(node.pods)
+        requested[0] = pods
         np.subtract(column[_ALLOCATABLE], requested, out=column[_FREE])
         nonzero = column[_NONZERO]
         nonzero[:] = requested
-        nonzero[CPU] = node.nonzero_cpu
-        nonzero[MEMORY] = node.nonzero_memory
+        nonzero[CPU] = cpu
+        nonzero[MEMORY] = memory
 
     def copy_node(self, source: int, target: int) -> None:
         """Make a scratch row offer what a live one does; its use is yet to be written."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skysail.api.resources import PodResources
+from skysail.scheduler.cache.matrices import MOST
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo, by_importance
 
@@ -54,5 +55,6 @@ def read_pods(nodes: Sequence[NodeInfo], resources: Sequence[str]) -> PodsOfNode
     shape: Ints = np.fromiter(map(shapes.__getitem__, map(_resources, pods)), dtype=np.int64, count=len(pods))
     requested = [[each.requests.get(name, 0) for each in shapes] for name in resources]
     by_shape: Ints = np.array(requested, dtype=np.int64).reshape(len(resources), len(shapes))
+    np.minimum(by_shape, MOST // max(exists.shape[1], 1), out=by_shape)  # so that no sum over a node overflows
     amounts = by_shape[:, shape[places]] * exists
     return PodsOfNodes(pods, exists, places, priorities, amounts)

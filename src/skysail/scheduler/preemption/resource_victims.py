@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from skysail.scheduler.cache.matrices import MOST
 from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import by_importance
 from skysail.scheduler.framework.codes import Reads
@@ -89,12 +90,12 @@ def _slack(
     amounts, index = search.table.amounts, np.array(rows, dtype=np.intp)
     used = [stays.sum(axis=1), *(each.sum(axis=1, where=stays) for each in there.amounts)]
     offered = np.array([amounts.allocatable[line][index] for line in request.lines])
-    slack: Ints = offered - np.array(used) - request.amounts
+    slack: Ints = offered - np.array(used) - np.minimum(request.amounts, MOST)
     if search.promised:
         for place, node in enumerate(nodes):
             for pod in search.promised.get(node.name, ()):
-                wanted = [pod.resources.requests.get(name, 0) for name, _ in request.needs[1:]]
-                slack[:, place] -= [1, *wanted]
+                wanted = [min(pod.resources.requests.get(name, 0), MOST) for name, _ in request.needs[1:]]
+                slack[:, place] = np.maximum(slack[:, place], -MOST) - [1, *wanted]
     return slack
 
 
