@@ -248,6 +248,9 @@ def test_after_any_history_cache_and_table_equal_a_fresh_count(seed: int) -> Non
         if rng.random() < 0.5:
             cache.update_snapshot(snapshot)
             snapshot.table.matches(everyone)
+            table = snapshot.table
+            assert table.all_names() == tuple(table.names[: table.size])
+            assert table.all_names() is table.all_names()
     cache.update_snapshot(snapshot)
     fresh, fresh_snapshot = rebuilt(cache), Snapshot()
     fresh.update_snapshot(fresh_snapshot)

@@ -303,9 +303,9 @@ def node_statuses(attempt: Attempt) -> NodeStatuses:
     table, statuses = attempt.table, list(attempt.filtered.statuses)
     first = attempt.filtered.first.copy()
     if attempt.rows is None:
-        names, refusals = table.names[: table.size], attempt.refusals
+        names, refusals = table.all_names(), attempt.refusals
     else:
-        names = [table.names[row] for row in attempt.rows.tolist()]
+        names = tuple([table.names[row] for row in attempt.rows.tolist()])
         places = {row: place for place, row in enumerate(attempt.rows.tolist())}
         refusals = {places[row]: status for row, status in attempt.refusals.items() if row in places}
     for place, status in refusals.items():

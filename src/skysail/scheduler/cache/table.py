@@ -123,6 +123,7 @@ class NodeTable:
         self.node_log = ChangeLog()
         self.memo: dict[Hashable, object] = {}
         self._remembered: dict[Hashable, object] = {}
+        self._all_names: tuple[int, tuple[str, ...]] = (-1, ())
         self._changed_rows: tuple[int, int, RowIndex] = (0, 0, NO_ROWS)
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -144,6 +145,12 @@ class NodeTable:
         if found is not None:
             self._changed_rows = (position, self.log.end, found)
         return found
+
+    def all_names(self) -> tuple[str, ...]:
+        """(size,) names by row, empty for dead rows: the same tuple until a node comes, goes or changes."""
+        if self._all_names[0] != self.node_log.end:
+            self._all_names = (self.node_log.end, tuple(self.names[: self.size]))
+        return self._all_names[1]
 
     def info(self, row: int) -> NodeInfo:
         """The account of a live row, or of a scratch row."""
