@@ -8,11 +8,8 @@ from typer.testing import CliRunner
 
 from skysail.api.errors import ConfigError
 from skysail.cli.main import app
-from skysail.cli.scheduler import _run_until_stopped, lease_name, parse_feature_gates
-from skysail.scheduler.config.resolve import load_configuration
+from skysail.cli.scheduler import _run_until_stopped, parse_feature_gates
 from skysail.scheduler.consistency import Differences
-from skysail.scheduler.framework.feature_gates import feature_gates
-from skysail.scheduler.profiles import extension_points, plugin_factories
 
 
 def run(*args: str):
@@ -69,7 +66,7 @@ def test_a_plugin_of_the_working_directory_is_found(tmp_path, monkeypatch):
         (["sky-packing"], "mine", "mine"),
     ],
 )
-def test_a_second_scheduler_does_not_take_the_first_ones_lease(names, configured, lease):
+def test_a_second_scheduler_does_not_take_the_first_ones_lease(names, configured, lease, tmp_path):
     text = yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -78,7 +75,10 @@ def test_a_second_scheduler_does_not_take_the_first_ones_lease(names, configured
             **({"leaderElection": {"resourceName": configured}} if configured else {}),
         }
     )
-    assert lease_name(load_configuration(text, feature_gates({}), extension_points(plugin_factories()))) == lease
+    (tmp_path / "sky.yaml").write_text(text)
+    assert run("--config", str(tmp_path / "sky.yaml"), "--write-config-to", str(tmp_path / "full.yaml")).exit_code == 0
+    full = yaml.safe_load((tmp_path / "full.yaml").read_text())
+    assert full["leaderElection"]["resourceName"] == lease
 
 
 class Quiet:

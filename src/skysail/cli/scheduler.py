@@ -63,13 +63,20 @@ def scheduler(
 
 
 def _configuration(file: Path | None, gates_text: str, factories: "PluginFactories") -> "ResolvedConfiguration":
+    """The configuration as it will run, the lease included."""
+    from dataclasses import replace as replaced
+
+    from msgspec.structs import replace
+
     from skysail.scheduler.config.resolve import load_configuration
     from skysail.scheduler.framework.feature_gates import feature_gates
     from skysail.scheduler.profiles import extension_points
 
     text = _read(file, "--config") if file is not None else None
     gates = feature_gates(parse_feature_gates(gates_text))
-    return load_configuration(text, gates, extension_points(factories), file=str(file or ""))
+    found = load_configuration(text, gates, extension_points(factories), file=str(file or ""))
+    election = replace(found.source.leader_election, resource_name=lease_name(found))
+    return replaced(found, source=replace(found.source, leader_election=election))
 
 
 def parse_feature_gates(text: str) -> dict[str, bool]:
@@ -152,7 +159,7 @@ async def _run(
     if elects and not dry_run:
         elector = _elector(client, configuration, clock, rng)
         source = configuration.source.leader_election
-        lease = f"{source.resource_namespace}/{lease_name(configuration)}"
+        lease = f"{source.resource_namespace}/{source.resource_name}"
         sys.stderr.write(f"skysail: schedules while it holds the lease {lease}\n")
     options = SchedulerOptions(dry_run=dry_run)
     async with AsyncExitStack() as stack:
@@ -222,7 +229,7 @@ def _elector(
 
     source = configuration.source.leader_election
     election = LeaderElection(
-        name=lease_name(configuration),
+        name=source.resource_name,
         namespace=source.resource_namespace,
         lease_seconds=parse_duration(source.lease_duration),
         renew_deadline_seconds=parse_duration(source.renew_deadline),

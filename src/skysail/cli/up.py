@@ -49,12 +49,14 @@ async def _up(
             write_private(kubeconfig, served.kubeconfig().encode())
             say(f"export KUBECONFIG={kubeconfig.absolute()}")
             await asyncio.to_thread(_load)  # the server answers meanwhile
+            from skysail.controller.lease import LeaderElection
             from skysail.simulator.cluster import LocalCluster
             from skysail.simulator.hollow import numbered_nodes
 
             cluster = LocalCluster(
-                served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random(), foreign_kinds=foreign_kinds
-            )
+                served.server, numbered_nodes(nodes), clock=WallClock(), rng=Random(), foreign_kinds=foreign_kinds,
+                lease=LeaderElection("kube-scheduler", namespace="kube-system"),
+            )  # fmt: skip
             async with cluster.running():
                 await cluster.wait_nodes_ready()
                 if ready_file is not None:

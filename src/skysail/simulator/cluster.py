@@ -20,6 +20,8 @@ from skysail.api.ports import Clock, Handler
 from skysail.apiserver.authentication import ADMIN
 from skysail.client.api_client import ApiClient
 from skysail.client.inprocess import InProcessTransport
+from skysail.controller.leader_elector import LeaderElector
+from skysail.controller.lease import LeaderElection
 from skysail.controller.manager import Manager, ManagerSettings
 from skysail.controllers.registry import all_controllers
 from skysail.informer.factory import InformerFactory
@@ -52,6 +54,7 @@ class LocalCluster:
         batch: Whether the batch engine runs once it is needed, for pods whose scheduler's name is `sky-scheduler`; it
             shares the scheduler's account of the cluster, so that no room is given twice.
         foreign_kinds: Whether the kinds of Kueue, Volcano and others that the batch engine reads are served, too.
+        lease: What the scheduler holds while it runs, so that another one of the same name waits; none when None.
     """
 
     def __init__(
@@ -65,18 +68,21 @@ class LocalCluster:
         configuration: ResolvedConfiguration | None = None,
         batch: bool = True,
         foreign_kinds: bool = False,
+        lease: LeaderElection | None = None,
     ) -> None:
         self._server, self._clock, self._rng = server, clock, rng
         self.client = self.client_for("skysail")
         self.informers = InformerFactory(self.client_for("skysail-informers"), clock=clock, rng=rng)
         self.hollow_nodes = HollowNodes(nodes, hollow)
         self.manager = self._make_manager()
+        client = self.client_for("skysail-scheduler")
         self.scheduler = Scheduler(
-            self.client_for("skysail-scheduler"),
+            client,
             configuration or default_configuration(),
             informers=self.informers,
             clock=clock,
             rng=rng,
+            elector=LeaderElector(client, lease, "skysail", clock=clock, rng=rng) if lease is not None else None,
         )
         self._batch = self._batch_on_demand(foreign_kinds) if batch else None
 
