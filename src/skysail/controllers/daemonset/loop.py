@@ -29,7 +29,7 @@ from skysail.controllers.daemonset.status import daemon_set_status
 from skysail.controllers.history.revisions import REVISION_LABEL
 from skysail.controllers.history.store import RevisionStore
 from skysail.controllers.pod_control import PodControl, PodError
-from skysail.controllers.pods import controller_of, seconds_until_next_available
+from skysail.controllers.pods import controller_of
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
 
@@ -144,14 +144,14 @@ class DaemonSetController(BuiltinController):
         revision = present.metadata.labels.get(REVISION_LABEL, "")
         may_act = await self.pod_control.may_act(daemon_set, selector, lambda: self.controlled_by(daemon_set.uid, Pod))
         retry, error = await self._act(daemon_set, revision) if may_act else (None, None)
-        await self._report(daemon_set, revision, collisions, observed=may_act)
+        awaited = await self._report(daemon_set, revision, collisions, observed=may_act)
         if error is not None:
             raise error
         if may_act:
             old = [item for item in known if item.name != present.name]
             limit = 10 if daemon_set.spec.revision_history_limit is None else daemon_set.spec.revision_history_limit
             await store.delete(superfluous_history(old, self.controlled_by(daemon_set.uid, Pod), limit))
-        return Result(self._next_check(daemon_set, retry))
+        return Result(min((wait for wait in (retry, awaited) if wait is not None), default=None))
 
     async def _claim(self, daemon_set: DaemonSet) -> Sequence[Pod]:
         selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
@@ -193,7 +193,11 @@ class DaemonSetController(BuiltinController):
         errors = await self.pod_control.delete_all(daemon_set, plan.delete)
         return error or (errors[0] if errors else None)
 
-    async def _report(self, daemon_set: DaemonSet, revision: str, collisions: int, *, observed: bool) -> None:
+    async def _report(self, daemon_set: DaemonSet, revision: str, collisions: int, *, observed: bool) -> float | None:
+        """Write the status; in how many seconds to look again whether ready pods have become available.
+
+        All of `minReadySeconds` from now, not from when the pod became ready, as `updateDaemonSetStatus` has it.
+        """
         status = daemon_set_status(
             daemon_set,
             self.lister(Node).list(),
@@ -204,9 +208,5 @@ class DaemonSetController(BuiltinController):
             observed=observed,
         )
         await self.write_status(DAEMONSETS, daemon_set, daemon_set.status, status)
-
-    def _next_check(self, daemon_set: DaemonSet, retry: float | None) -> float | None:
         seconds = daemon_set.spec.min_ready_seconds
-        pods = self.controlled_by(daemon_set.uid, Pod) if seconds > 0 else ()
-        ready = seconds_until_next_available(pods, seconds, self.now()) if seconds > 0 else None
-        return min((wait for wait in (retry, ready) if wait is not None), default=None)
+        return float(seconds) if seconds > 0 and status.number_ready != status.number_available else None
