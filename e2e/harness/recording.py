@@ -2,7 +2,8 @@
 
     python -m e2e.harness.recording tests/golden/controllers/rs-create-scale.json ...
 
-records each again and prints where the recording differs from the file; with `--write DIR` it writes new files.
+records each again and prints where the recording differs from the file; with `--write DIR` it writes new files. With
+`--at-once N` so many that keep to their namespaces are played beside each other; one with nodes is always alone.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from skysail.client.api_client import ApiClient
 from skysail.simulator.clock import LoopClock, WallClock
 from skysail.testing.transcripts.acting import RAW_KINDS, Actor
 from skysail.testing.transcripts.comparing import compare
-from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE
+from skysail.testing.transcripts.naming import NAMESPACE, OTHER_NAMESPACE, Names
 from skysail.testing.transcripts.player import GENERATED_KINDS, OVERHEAD_SECONDS, Player
 from tests.conformance.conftest import connect
 
@@ -45,6 +46,14 @@ _START_SECONDS = 6.0
 _CATCH_UP_SECONDS = 0.15
 
 
+class _OwnNames(Names):
+    """Aliases in one of several transcripts that are played on one server: others' objects get none."""
+
+    def learn(self, kind: str, obj: Raw) -> None:
+        if obj["metadata"].get("namespace", "") in self.namespaces.values():
+            super().learn(kind, obj)
+
+
 class RealPlayer(Player):
     """A transcript being played on a server where the real controllers run.
 
@@ -58,6 +67,7 @@ class RealPlayer(Player):
         clock = LoopClock(asyncio.get_running_loop(), WallClock().now())
         names = {NAMESPACE: f"transcript-{number}-ns", OTHER_NAMESPACE: f"transcript-{number}-ns-b"}
         super().__init__(transcript, clock, namespaces=names)
+        self.names = _OwnNames(names)
         self.client = client
         self._known_events: set[str] = set()
 
@@ -81,7 +91,8 @@ class RealPlayer(Player):
     async def _note_writes(self, kind: Kind[Raw]) -> None:
         while True:
             async for event in self.client.watch(kind, send_initial_events=True):
-                if event.type != "BOOKMARK":
+                namespace = event.object.get("metadata", {}).get("namespace", "")
+                if event.type != "BOOKMARK" and (not namespace or namespace in self.names.namespaces.values()):
                     self.note_write()
 
     async def pause(self) -> None:
@@ -110,24 +121,26 @@ async def _awaiting(work: object) -> None:
 async def record(control_plane: ControlPlane, transcript: Raw, number: int) -> list[Raw]:
     """Play a transcript on the real control plane; what was seen after each step."""
     async with connect(control_plane.kubeconfig) as client:
+        player = RealPlayer(transcript, client, number)
         try:
-            return [seen async for seen in RealPlayer(transcript, client, number).play()]
+            return [seen async for seen in player.play()]
         finally:
-            await _clean_up(client)
+            await _clean_up(client, tuple(player.names.namespaces.values()))
 
 
-async def _clean_up(client: ApiClient) -> None:
-    """Nothing that is left may be seen by the next transcript."""
+async def _clean_up(client: ApiClient, namespaces: Iterable[str]) -> None:
+    """Nothing that is left may be seen by the next transcript, nor keep the controllers busy."""
     for node in (await client.list(RAW_KINDS["Node"])).items:
         await _gone(client, "Node", node)
-    for kind in _OWNERS:
-        for owner in (await client.list(RAW_KINDS[kind])).items:
-            await _gone(client, kind, owner)
-    for pod in (await client.list(RAW_KINDS["Pod"])).items:
-        meta = pod["metadata"]
-        with suppress(ApiError):
-            await client.patch(RAW_KINDS["Pod"], meta["name"], meta["namespace"], {"metadata": {"finalizers": None}})
-        await _gone(client, "Pod", pod, grace_period_seconds=0)
+    for namespace in namespaces:
+        for kind in _OWNERS:
+            for owner in (await client.list(RAW_KINDS[kind], namespace)).items:
+                await _gone(client, kind, owner)
+        for pod in (await client.list(RAW_KINDS["Pod"], namespace)).items:
+            with suppress(ApiError):
+                patch = {"metadata": {"finalizers": None}}
+                await client.patch(RAW_KINDS["Pod"], pod["metadata"]["name"], namespace, patch)
+            await _gone(client, "Pod", pod, grace_period_seconds=0)
 
 
 async def _gone(client: ApiClient, kind: str, obj: Raw, grace_period_seconds: int | None = None) -> None:
@@ -142,22 +155,58 @@ def start_controllers(control_plane: ControlPlane, transcript: Raw) -> None:
     """Start the real controllers that a transcript needs, afresh: they remember nodes they have seen."""
     if "kube-controller-manager" in control_plane.processes:
         control_plane.kill("kube-controller-manager")
-    of_nodes = bool(set(NODE_CONTROLLERS) & set(transcript["controllers"]))
-    names = (*WORKLOAD_CONTROLLERS, *(NODE_CONTROLLERS if of_nodes else ()))
+    names = (*WORKLOAD_CONTROLLERS, *(NODE_CONTROLLERS if _wants_node_controllers(transcript) else ()))
     control_plane.start_controller_manager(",".join(f"{name}-controller" for name in names), *NODE_OPTIONS)
 
 
-async def record_all(control_plane: ControlPlane, transcripts: Sequence[Raw]) -> AsyncIterator[tuple[Raw, list[Raw]]]:
-    """Play transcripts one after the other, those of nodes last and each with controllers of its own."""
-    running: list[str] = []
-    ordered = sorted(transcripts, key=lambda each: "node-lifecycle" in each["controllers"])
-    for number, transcript in enumerate(ordered):
-        wanted = [name for name in NODE_CONTROLLERS if name in transcript["controllers"]]
-        if number == 0 or wanted or running != wanted:
-            start_controllers(control_plane, transcript)
-            await asyncio.sleep(_START_SECONDS)
-            running = wanted
+async def record_all(
+    control_plane: ControlPlane, transcripts: Sequence[Raw], at_once: int = 1
+) -> AsyncIterator[tuple[Raw, list[Raw]]]:
+    """Play transcripts: those that keep to their namespaces first, then each that has nodes alone.
+
+    Those of the node life cycle come last and each have controllers of their own.
+
+    Args:
+        control_plane: Running.
+        transcripts: As read.
+        at_once: So many that keep to their namespaces are played beside each other, at least 1.
+    """
+    ordered = sorted(transcripts, key=lambda each: (_wants_node_controllers(each), _has_nodes(each)))
+    apart = [each for each in ordered if not _has_nodes(each)]
+    if apart:
+        await _start_controllers(control_plane, apart[0])
+        free = asyncio.Semaphore(at_once)
+        async with asyncio.TaskGroup() as group:
+            playing = [
+                group.create_task(_record_beside(control_plane, each, place, free)) for place, each in enumerate(apart)
+            ]
+            for finished in asyncio.as_completed(playing):
+                yield await finished
+    for number, transcript in enumerate(ordered[len(apart) :], len(apart)):
+        if number == 0 or _wants_node_controllers(transcript):
+            await _start_controllers(control_plane, transcript)
         yield transcript, await record(control_plane, transcript, number)
+
+
+async def _record_beside(
+    control_plane: ControlPlane, transcript: Raw, number: int, free: asyncio.Semaphore
+) -> tuple[Raw, list[Raw]]:
+    async with free:
+        return transcript, await record(control_plane, transcript, number)
+
+
+async def _start_controllers(control_plane: ControlPlane, transcript: Raw) -> None:
+    start_controllers(control_plane, transcript)
+    await asyncio.sleep(_START_SECONDS)
+
+
+def _has_nodes(transcript: Raw) -> bool:
+    """Whether it makes nodes, which all others would see."""
+    return _wants_node_controllers(transcript) or "'kind': 'Node'" in str(transcript["steps"])
+
+
+def _wants_node_controllers(transcript: Raw) -> bool:
+    return bool(set(NODE_CONTROLLERS) & set(transcript["controllers"]))
 
 
 def as_transcript(transcript: Raw, seen: Sequence[Raw]) -> Raw:
@@ -169,13 +218,13 @@ def as_transcript(transcript: Raw, seen: Sequence[Raw]) -> Raw:
     return {**transcript, "recordings": 1, "names": {}, "steps": steps}
 
 
-async def _main(files: Sequence[Path], target: Path | None) -> None:
+async def _main(files: Sequence[Path], target: Path | None, at_once: int) -> None:
     transcripts = [json.loads(file.read_text()) for file in files]
     with tempfile.TemporaryDirectory() as root:
         control_plane = ControlPlane(Path(root))
         try:
             control_plane.start()
-            async for transcript, seen in record_all(control_plane, transcripts):
+            async for transcript, seen in record_all(control_plane, transcripts, at_once):
                 name = transcript["scenario"]
                 if target is not None:
                     (target / f"{name}.json").write_text(json.dumps(as_transcript(transcript, seen), indent=1) + "\n")
@@ -189,5 +238,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--write", type=Path, default=None, metavar="DIR")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N")
     options = parser.parse_args()
-    asyncio.run(_main(options.files, options.write))
+    asyncio.run(_main(options.files, options.write, options.at_once))
