@@ -3,11 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from skysail.api.errors import NotFound
+from skysail.api.core import Pod
+from skysail.api.errors import ConfigError, NotFound
 from skysail.api.ports import Request, Response
+from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.explain import explain_scenario, load_scenarios
+from skysail.scheduler.framework.cycle_state import CycleState
+from skysail.scheduler.framework.handle import Handle
+from skysail.scheduler.framework.status import SUCCESS, Status
 from skysail.scheduler.limited import LimitedTransport
 from skysail.scheduler.live import live_scenario
+from skysail.scheduler.profiles import plugin_factories
 from skysail.simulator.clock import run_virtual
 from tests.scheduler.world import World, in_world
 
@@ -32,6 +38,43 @@ async def test_a_bound_pod_is_explained_as_if_it_were_not(world: World):
     await world.client.bind("default", "web", pod.uid, "n1")
     scenario = await live_scenario(world.client, "default", "web")
     assert explain_scenario(scenario)["feasible"] == ["n1"]
+
+
+class Picky:
+    name = "Picky"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return Status.unschedulable("not to its taste") if node.name == "n1" else SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> tuple[int, Status]:
+        return (70 if node.name == "n3" else 20), SUCCESS
+
+
+@in_world
+async def test_plugins_of_ones_own_are_explained(world: World):
+    for name in ("n1", "n2", "n3"):
+        await world.node(name)
+    await world.pod("web")
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": "Picky"}]}, "score": {"enabled": [{"name": "Picky"}]}},
+    }
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    scenario = await live_scenario(world.client, "default", "web") | {"config": config}
+    decision = explain_scenario(scenario, factories=plugin_factories([Picky]))
+    assert decision["filter"]["n1"]["reasons"] == ["not to its taste"]
+    assert decision["scores"]["Picky"]["raw"] == [20, 70]
+    with pytest.raises(ConfigError, match="Picky"):
+        explain_scenario(scenario)
+    with pytest.raises(ConfigError, match="'other'; the configuration has default-scheduler"):
+        explain_scenario(scenario | {"pod": {**scenario["pod"], "spec": {"schedulerName": "other"}}})
 
 
 @in_world

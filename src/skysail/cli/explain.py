@@ -22,6 +22,7 @@ def explain(
         "--config",
         help="With --pod: the KubeSchedulerConfiguration with its profile; extenders are asked, never to bind.",
     ),
+    plugin: list[str] = typer.Option([], "--plugin", help="With --pod: a plugin of your own, as module:Class."),
     feature_gates: str = typer.Option("", "--feature-gates", help="With --pod: Name=true,Other=false."),
     output: str = typer.Option("json", "--output", "-o", help="Only `json`: one line a scenario."),
     check: bool = typer.Option(False, "--check", help="Compare with the recorded decisions; exit 1 on a difference."),
@@ -31,19 +32,23 @@ def explain(
     import msgspec
 
     from skysail.api.errors import ConfigError
+    from skysail.cli.working_directory import search_working_directory
     from skysail.scheduler.explain import compare, explain_scenario, load_scenarios
+    from skysail.scheduler.profiles import plugin_factories
 
     if output != "json":
         raise ConfigError(f"unknown output {output!r}; only json is known", path="--output")
     if (file is None) == (not pod):
         raise ConfigError("give either a scenario file or a pod of a live cluster", path="--file, --pod")
-    if file is not None and (config is not None or feature_gates):
-        raise ConfigError("a scenario brings its own; with --pod only", path="--config, --feature-gates")
+    if file is not None and (config is not None or feature_gates or plugin):
+        raise ConfigError("a scenario brings its own; with --pod only", path="--config, --feature-gates, --plugin")
+    search_working_directory()
+    factories = plugin_factories(plugin) if file is None else None
     wanted = frozenset(name for name in only_plugins.split(",") if name) or None
     scenarios = load_scenarios(file) if file is not None else [_live(pod, kubeconfig, config, feature_gates)]
     differing = 0
     for scenario in scenarios:
-        decision = explain_scenario(scenario, wanted, _extenders(scenario) if file is None else None)
+        decision = explain_scenario(scenario, wanted, _extenders(scenario) if file is None else None, factories)
         if not check:
             say(msgspec.json.encode({"id": scenario["id"], "decision": decision}).decode())
         elif differences := compare(scenario.get("expected", {}), decision, wanted):

@@ -28,6 +28,8 @@ from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
 from skysail.scheduler.plugins.volume_binding import VolumeBinding
 from skysail.scheduler.preemption.default_preemption import DefaultPreemption
+from skysail.scheduler.profiles import PluginFactories, extension_points
+from skysail.scheduler.registry import REGISTRY
 from skysail.scheduler.scenario import (
     DEFAULT_SCHEDULER,
     World,
@@ -56,7 +58,10 @@ class Extenders(Protocol):
 
 
 def explain_scenario(
-    scenario: Raw, only_plugins: frozenset[str] | None = None, extenders: Extenders | None = None
+    scenario: Raw,
+    only_plugins: frozenset[str] | None = None,
+    extenders: Extenders | None = None,
+    factories: PluginFactories | None = None,
 ) -> Decision:
     """Decide a scenario.
 
@@ -64,6 +69,7 @@ def explain_scenario(
         scenario: With `objects` and `pod` (or `pods` of a `pod_group`), optionally `config` and `feature_gates`.
         only_plugins: Leave the entries of other plugins out of `skipped_filter_plugins` and `scores`.
         extenders: Answers for the configured extenders; None plays the scenario's own `extender_answers`.
+        factories: All plugins there are; None means the built-in ones.
 
     Raises:
         ConfigError: The scenario is malformed, or no profile has the pod's scheduler name.
@@ -75,13 +81,16 @@ def explain_scenario(
     except (KeyError, msgspec.ValidationError) as error:
         raise ConfigError(f"no usable pod: {error}", path=str(scenario.get("id", ""))) from error
     name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
-    profiles = resolve_profiles(scenario.get("config"), world.gates)
+    factories = REGISTRY if factories is None else factories
+    profiles = resolve_profiles(scenario.get("config"), world.gates, extension_points(factories))
     profile = next((each for each in profiles if each.scheduler_name == name), None)
     if profile is None:
-        raise ConfigError(f"profile not found for scheduler name {name!r}", path=str(scenario.get("id", "")))
+        known = ", ".join(each.scheduler_name for each in profiles)
+        message = f"profile not found for scheduler name {name!r}; the configuration has {known}"
+        raise ConfigError(message, path=str(scenario.get("id", "")))
     if pod.status.nominated_node_name:
         world.nominator.add(pod)
-    framework = build_framework(profile, world)
+    framework = build_framework(profile, world, factories)
     if is_group:
         return explain_group(scenario, framework, world)
     chain = ExtenderChain(configured_extenders(scenario.get("config")))

@@ -21,14 +21,14 @@ from skysail.scheduler.cache.cluster_cache import ClusterCache
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.config.decode import from_document
 from skysail.scheduler.config.defaults import EXTENSION_POINTS
-from skysail.scheduler.config.resolve import ResolvedProfile, beside_extenders, resolve
+from skysail.scheduler.config.resolve import ExtensionPoints, ResolvedProfile, beside_extenders, resolve
 from skysail.scheduler.config.types import POINTS, Extender, KubeSchedulerConfiguration
 from skysail.scheduler.framework.feature_gates import feature_gates
 from skysail.scheduler.framework.handle import Binder, Lister, WaitingPod
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.plugins.args import NoArgs
 from skysail.scheduler.queue.nominator import Nominator
-from skysail.scheduler.registry import REGISTRY, PluginFactory
+from skysail.scheduler.registry import REGISTRY
 
 T = TypeVar("T")
 
@@ -231,14 +231,16 @@ def build_world(manifests: Iterable[Raw], gates: Mapping[str, bool]) -> World:
     return world
 
 
-def resolve_profiles(config: Raw | None, gates: Mapping[str, bool]) -> tuple[ResolvedProfile, ...]:
-    """The profiles of a configuration, as if every in-tree plugin were built.
+def resolve_profiles(
+    config: Raw | None, gates: Mapping[str, bool], points: ExtensionPoints = EXTENSION_POINTS
+) -> tuple[ResolvedProfile, ...]:
+    """The profiles of a configuration, by default as if every in-tree plugin were built.
 
     Raises:
         ConfigError: The configuration is wrong.
     """
     source = KubeSchedulerConfiguration() if config is None else from_document(config)
-    resolved = resolve(source, gates, EXTENSION_POINTS)
+    resolved = resolve(source, gates, points)
     return tuple(beside_extenders(profile, resolved.source.extenders) for profile in resolved.profiles)
 
 
@@ -251,13 +253,15 @@ def configured_extenders(config: Raw | None) -> tuple[Extender, ...]:
     return () if config is None else from_document(config).extenders
 
 
-def build_framework(profile: ResolvedProfile, world: World) -> Framework:
+def build_framework(
+    profile: ResolvedProfile, world: World, factories: Mapping[str, Callable[..., Any]] = REGISTRY
+) -> Framework:
     """The plugins of a profile that exist, at their points."""
-    names = [name for name in profile.names if name in REGISTRY]
-    plugins = {name: _make(REGISTRY[name], name, profile, world) for name in names}
+    names = [name for name in profile.names if name in factories]
+    plugins = {name: _make(factories[name], name, profile, world) for name in names}
     points = {point: [plugins[name] for name in profile.plugins.get(point, ()) if name in plugins] for point in POINTS}
     return Framework(profile.scheduler_name, points, profile.weights)
 
 
-def _make(factory: PluginFactory, name: str, profile: ResolvedProfile, world: World) -> Any:
+def _make(factory: Callable[..., Any], name: str, profile: ResolvedProfile, world: World) -> Any:
     return factory(profile.args.get(name, NoArgs()), world)
