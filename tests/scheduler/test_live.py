@@ -74,7 +74,10 @@ async def test_plugins_of_ones_own_are_explained(world: World):
     with pytest.raises(ConfigError, match="Picky"):
         explain_scenario(scenario)
     with pytest.raises(ConfigError, match="'other'; the configuration has default-scheduler"):
-        explain_scenario(scenario | {"pod": {**scenario["pod"], "spec": {"schedulerName": "other"}}})
+        explain_scenario(
+            scenario | {"pod": {**scenario["pod"], "spec": {"schedulerName": "other"}}},
+            factories=plugin_factories([Picky]),
+        )
 
 
 @in_world
