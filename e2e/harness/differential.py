@@ -158,9 +158,7 @@ class Differential:
 
     async def _compare_refused(self, real: Pod, decision: Raw) -> None:
         if reason_of(real).startswith(_LOST_RACE) and decision["chosen_set"]:
-            self.result.seen["lost a race for a volume"] += (
-                1  # another controller wrote the claim; decided all the same
-            )
+            self.result.seen["lost a race for a volume"] += 1  # another controller wrote the claim
         elif reason_of(real) not in possible_reasons(decision):
             self._differs(real, f"real {reason_of(real)!r}, ours {told(decision)}")
         if real.status.nominated_node_name:
@@ -185,6 +183,13 @@ class Differential:
         await self._held_until(
             lambda: all(self._is_gone(*key, ending=True) for key in victims), f"{victims} evicted from {node}"
         )
+        if self.waiting is not None:  # the victims' end wakes that one, too, and who comes first takes the room
+            self.result.seen["preempted beside one that waits"] += 1
+            self.mirror.let_go()
+            await self.settle(0.3)
+            await self.remove(real)
+            await self.dismiss_waiting()
+            return
         again = self.mirror.get(PODS, real.namespace, real.name)
         second = self._explain(again)
         if not second["feasible"]:
