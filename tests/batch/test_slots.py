@@ -53,6 +53,14 @@ def test_slots_that_fill_their_node_to_its_last_pod_take_pods(cpu):
     assert (lab.refused, len(lab.bound)) == ([], 10)
 
 
+def test_a_quota_named_as_another_ones_slot_has_slots_of_its_own():
+    lab = slotted(2, {"cpu": 100})
+    lab.world.set_quota(QuotaSpec("default", "many-1", "q", {"cpu": 100}, uid="other", count=1))
+    lab.cycle()
+    assert sorted(slot.spec.name for slot in lab.world.slots.values()) == ["many", "many", "many-1"]
+    assert taken(lab)["cpu"] == 300
+
+
 def test_a_gang_fills_the_slots_of_a_full_node():
     lab = slotted(10, {"cpu": 100}, pods="10")
     lab.gang("job", 10, queue="q", cpu="50m")

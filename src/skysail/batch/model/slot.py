@@ -108,8 +108,8 @@ class Slot:
 
 
 def slot_key(spec: QuotaSpec, index: int) -> str:
-    """`namespace/name`, with the index where there are several."""
-    return f"{spec.key}-{index}" if spec.count > 1 else spec.key
+    """`namespace/name`, with `[index]` where there are several: no other Quota can be named so."""
+    return f"{spec.key}[{index}]" if spec.count > 1 else spec.key
 
 
 def common_phase(slots: Sequence[Slot]) -> SlotPhase:
