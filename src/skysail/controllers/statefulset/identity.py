@@ -87,6 +87,12 @@ def storage_matches(stateful_set: StatefulSet, pod: Pod) -> bool:
     return all(mounted.get(volume) == claim for volume, claim in wanted.items())
 
 
+def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[Raw]:
+    """The volumes by which the pod of an ordinal mounts its claims."""
+    claims = claim_names(stateful_set, ordinal)
+    return [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
+
+
 def new_pod(stateful_set: StatefulSet, template: msgspec.Raw, revision: str, ordinal: int) -> Raw:
     """The pod of an ordinal.
 
@@ -104,7 +110,7 @@ def new_pod(stateful_set: StatefulSet, template: msgspec.Raw, revision: str, ord
     body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **own}
     claims = claim_names(stateful_set, ordinal)
     others = [volume for volume in body["spec"].get("volumes") or () if volume["name"] not in claims]
-    mounts = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
+    mounts = claim_volumes(stateful_set, ordinal)
     body["spec"] = {**body["spec"], "hostname": name}
     if stateful_set.spec.service_name:
         body["spec"]["subdomain"] = stateful_set.spec.service_name

@@ -7,6 +7,7 @@ as the replica set controller does, with the same effect.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -16,6 +17,7 @@ from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unre
 from skysail.api.kinds import PODS, STATEFULSETS
 from skysail.api.raw import Raw
 from skysail.api.storage import PersistentVolumeClaim
+from skysail.client.bodies import STRATEGIC
 from skysail.controller.controller import Result
 from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
@@ -26,6 +28,7 @@ from skysail.controllers.history.store import RevisionStore
 from skysail.controllers.pods import controller_of, seconds_until_next_available
 from skysail.controllers.statefulset.claim_keeper import ClaimKeeper
 from skysail.controllers.statefulset.identity import (
+    claim_volumes,
     identity_labels,
     identity_matches,
     is_member,
@@ -33,15 +36,18 @@ from skysail.controllers.statefulset.identity import (
     ordinal_of,
     pod_name,
     revision_of,
+    storage_matches,
 )
 from skysail.controllers.statefulset.plan import (
     Action,
     AdjustClaims,
     AdjustPod,
+    Batch,
     CreatePod,
     DeletePod,
     MakeClaims,
     Revisions,
+    Row,
     plan_stateful_set,
 )
 from skysail.controllers.statefulset.status import is_worth_writing, stateful_set_status
@@ -132,10 +138,8 @@ class StatefulSetController(BuiltinController):
         templates = (revision_template(current), revision_template(update))
         revisions = Revisions(current.name, update.name)
         now = self.now()
-        actions = plan_stateful_set(
-            stateful_set, pods, revisions, lambda pod: self.claims.match(stateful_set, pod), now
-        )
-        deleted, error = await self._carry_out(stateful_set, actions, templates, revisions)
+        batches = plan_stateful_set(stateful_set, pods, revisions, self.claims, now)
+        deleted, error = await self._carry_out(stateful_set, batches, templates, revisions)
         status = stateful_set_status(stateful_set, pods, revisions, collisions, deleted, now)
         if is_worth_writing(stateful_set.status, status):
             await self.write_status(STATEFULSETS, stateful_set, stateful_set.status, status)
@@ -159,25 +163,45 @@ class StatefulSetController(BuiltinController):
     async def _carry_out(
         self,
         stateful_set: StatefulSet,
-        actions: Sequence[Action],
+        batches: Sequence[Batch],
         templates: tuple[msgspec.Raw, msgspec.Raw],
         revisions: Revisions,
     ) -> tuple[int, ApiError | Unreachable | None]:
-        """Do one thing after the other; the first that fails ends it. How many outdated pods were deleted, and why."""
+        """Do it until a batch fails. How many outdated pods were deleted, and the first error."""
+        rows = list(chain.from_iterable(batches))
+        actions = list(chain.from_iterable(rows))
         creations = sum(isinstance(action, CreatePod) for action in actions)
         deletions = [action.pod.uid for action in actions if isinstance(action, DeletePod)]
         if creations or deletions:
             self.expectations.expect_deletions_of(stateful_set.uid, deletions)
             self.expectations.raise_expected(stateful_set.uid, creations=creations)
-        outdated = 0
-        for number, action in enumerate(actions):
+        outdated, first_error, begun = 0, None, 0
+        for batch in batches:
+            for row in batch:
+                done, error = await self._carry_out_row(stateful_set, row, templates, revisions)
+                outdated += sum(isinstance(action, DeletePod) and action.outdated for action in row[:done])
+                self._give_up(stateful_set, row[done:])
+                first_error = first_error or error
+            begun += len(batch)
+            if first_error is not None:
+                self._give_up(stateful_set, chain.from_iterable(rows[begun:]))
+                break
+        return outdated, first_error
+
+    async def _carry_out_row(
+        self,
+        stateful_set: StatefulSet,
+        row: Row,
+        templates: tuple[msgspec.Raw, msgspec.Raw],
+        revisions: Revisions,
+    ) -> tuple[int, ApiError | Unreachable | None]:
+        """How many of the row's actions were done, and why the next was not."""
+        for number, action in enumerate(row):
             try:
                 await self._perform(stateful_set, action, templates, revisions)
             except (ApiError, Unreachable) as error:
-                self._give_up(stateful_set, actions[number:])
-                return outdated, error
-            outdated += isinstance(action, DeletePod) and action.outdated
-        return outdated, None
+                return number, error
+        return len(row), None
 
     def _give_up(self, stateful_set: StatefulSet, actions: Iterable[Action]) -> None:
         """What was not done will not be seen either."""
@@ -221,8 +245,6 @@ class StatefulSetController(BuiltinController):
 
     async def _create(self, stateful_set: StatefulSet, ordinal: int, body: Raw) -> None:
         name = pod_name(stateful_set, ordinal)
-        if self.claims.are_stale(stateful_set, ordinal):
-            raise Conflict(f"claims of an earlier pod {name} are still on their way out")
         try:
             await self.claims.make(stateful_set, ordinal, name)
             pod = await self.api.create(PODS, body, stateful_set.namespace)
@@ -245,13 +267,21 @@ class StatefulSetController(BuiltinController):
         self._tell(stateful_set, "Delete", pod.name)
 
     async def _adjust_pod(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Labels can be put right; volumes of a pod never can, so only its claims are made."""
+        """Put labels and volumes right; the server lets no volumes change, so a pod without them is in the way.
+
+        Raises:
+            ApiError: It was refused; the set goes no further.
+        """
         await self.claims.make(stateful_set, ordinal_of(pod), pod.name)
         await self.claims.adjust(stateful_set, pod)
+        patch: Raw = {}
         if not identity_matches(stateful_set, pod):
-            patch = {"metadata": {"uid": pod.uid, "labels": identity_labels(pod)}}
+            patch["metadata"] = {"uid": pod.uid, "labels": identity_labels(pod)}
+        if not storage_matches(stateful_set, pod):
+            patch["spec"] = {"volumes": claim_volumes(stateful_set, ordinal_of(pod))}
+        if patch:
             try:
-                await self.api.patch(PODS, pod.name, pod.namespace, patch)
+                await self.api.patch(PODS, pod.name, pod.namespace, patch, patch_type=STRATEGIC)
             except ApiError as error:
                 self._tell(stateful_set, "Update", pod.name, error)
                 raise

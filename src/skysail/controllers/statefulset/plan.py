@@ -8,9 +8,10 @@ the partition, one pod at a time.
 Source: pkg/controller/statefulset/stateful_set_control.go, v1.36 (feature MaxUnavailableStatefulSet off, its default).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from skysail.api.apps import StatefulSet
 from skysail.api.core import Pod
@@ -76,7 +77,20 @@ class AdjustClaims:
 
 
 Action = CreatePod | MakeClaims | DeletePod | AdjustPod | AdjustClaims
-ClaimTest = Callable[[Pod], bool]
+Row = Sequence[Action]
+"""What is done about one pod, in order; the first action that fails ends the row."""
+Batch = Sequence[Row]
+"""Rows that do not wait for each other; when one of them fails, no further batch is begun."""
+
+
+class ClaimTests(Protocol):
+    """What a plan asks about claims."""
+
+    def match(self, stateful_set: StatefulSet, pod: Pod) -> bool:
+        """Whether the pod's claims have the owners that the policy asks for."""
+
+    def are_stale(self, stateful_set: StatefulSet, ordinal: int) -> bool:
+        """Whether claims of an earlier pod of that ordinal are still on their way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +126,45 @@ class _Scene:
 
 
 def plan_stateful_set(
-    stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, claims_match: ClaimTest, now: datetime
-) -> list[Action]:
-    """What to do next, in order; the first action that fails ends the pass.
+    stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, claims: ClaimTests, now: datetime
+) -> list[Batch]:
+    """What to do next, one batch after the other.
 
     Args:
         stateful_set: As read.
         pods: Its pods.
         revisions: Current and update.
-        claims_match: Whether a pod's claims have the owners that the policy asks for.
+        claims: Asked about the claims of pods.
         now: For availability.
     """
     if stateful_set.metadata.deletion_timestamp is not None:
         return []
     scene = _scene(stateful_set, pods, now)
-    actions: list[Action] = []
-    for ordinal, pod in zip(ordinals(stateful_set), scene.replicas, strict=True):
-        steps, stop = _process_replica(scene, ordinal, pod, claims_match)
-        actions += steps
-        if stop and scene.monotonic:
-            return actions
-    actions += [AdjustClaims(pod) for pod in scene.condemned if not claims_match(pod)]
-    for pod in scene.condemned:
-        remove, stop = _process_condemned(scene, pod)
-        if remove:
-            actions.append(DeletePod(pod))
-        if stop and scene.monotonic:
-            return actions
-    return [*actions, *_roll_out(scene, revisions)]
+    steps = (
+        _process_replica(scene, ordinal, pod, claims)
+        for ordinal, pod in zip(ordinals(stateful_set), scene.replicas, strict=True)
+    )
+    batches, stopped = _in_batches(scene, steps)
+    if stopped:
+        return batches
+    batches += _in_batches(scene, ((_adjust_claims(scene, pod, claims), False) for pod in scene.condemned))[0]
+    removals, stopped = _in_batches(scene, (_process_condemned(scene, pod) for pod in scene.condemned))
+    batches += removals
+    return batches if stopped else [*batches, [_roll_out(scene, revisions)]]
+
+
+def _in_batches(scene: _Scene, steps: Iterable[tuple[list[Action], bool]]) -> tuple[list[Batch], bool]:
+    """Row by row up to the first that says stop; with Parallel all of them, in batches of 1, 2, 4 and so on."""
+    batches: list[Batch] = []
+    rows: list[Row] = []
+    for row, stop in steps:
+        rows.append(row)
+        if scene.monotonic or len(rows) == 2 ** len(batches):
+            batches.append(rows)
+            rows = []
+        if scene.monotonic and stop:
+            return batches, True
+    return [*batches, rows], False
 
 
 def _scene(stateful_set: StatefulSet, pods: Sequence[Pod], now: datetime) -> _Scene:
@@ -158,10 +183,13 @@ def _scene(stateful_set: StatefulSet, pods: Sequence[Pod], now: datetime) -> _Sc
     return scene
 
 
-def _process_replica(
-    scene: _Scene, ordinal: int, pod: Pod | None, claims_match: ClaimTest
-) -> tuple[list[Action], bool]:
-    """The steps for one wanted ordinal, and whether everything after it has to wait."""
+def _process_replica(scene: _Scene, ordinal: int, pod: Pod | None, claims: ClaimTests) -> tuple[list[Action], bool]:
+    """The steps for one wanted ordinal, and whether everything after it has to wait.
+
+    Stale claims are no error: the pod is made when something else wakes the set after they have gone.
+    """
+    if pod is None and claims.are_stale(scene.stateful_set, ordinal):
+        return [], True
     if pod is None:
         return [CreatePod(ordinal, updated=not _from_current(scene.stateful_set, ordinal))], True
     if pod.status.phase in ("Failed", "Succeeded"):
@@ -169,8 +197,14 @@ def _process_replica(
     steps: list[Action] = [MakeClaims(pod)] if pod.status.phase == "Pending" else []
     if scene.monotonic and not _is_settled(scene, pod):
         return steps, True
-    fits = identity_matches(scene.stateful_set, pod) and storage_matches(scene.stateful_set, pod) and claims_match(pod)
+    stateful_set = scene.stateful_set
+    in_order = identity_matches(stateful_set, pod) and storage_matches(stateful_set, pod)
+    fits = in_order and claims.match(stateful_set, pod)
     return (steps if fits else [*steps, AdjustPod(pod)]), False
+
+
+def _adjust_claims(scene: _Scene, pod: Pod, claims: ClaimTests) -> list[Action]:
+    return [] if claims.match(scene.stateful_set, pod) else [AdjustClaims(pod)]
 
 
 def _is_settled(scene: _Scene, pod: Pod) -> bool:
@@ -186,13 +220,13 @@ def _from_current(stateful_set: StatefulSet, ordinal: int) -> bool:
     return strategy.type == "RollingUpdate" and ordinal < start + stateful_set.status.current_replicas
 
 
-def _process_condemned(scene: _Scene, pod: Pod) -> tuple[bool, bool]:
-    """Whether to remove a pod beyond the wanted ones now, and whether the next has to wait."""
+def _process_condemned(scene: _Scene, pod: Pod) -> tuple[list[Action], bool]:
+    """The removal of a pod beyond the wanted ones if it is its turn, and whether the next has to wait."""
     if pod.metadata.deletion_timestamp is not None:
-        return False, True
+        return [], True
     if scene.monotonic and not _is_settled(scene, pod) and pod is not scene.first_unavailable:
-        return False, True
-    return True, True
+        return [], True
+    return [DeletePod(pod)], True
 
 
 def _roll_out(scene: _Scene, revisions: Revisions) -> list[Action]:
