@@ -18,7 +18,7 @@ from skysail.api.kinds import CONFIGMAPS, LEASES, NAMESPACES
 from skysail.apiserver.authentication import ADMIN
 from skysail.apiserver.http import serve_http
 from skysail.apiserver.server import ApiServer
-from skysail.cli.run_controllers import _run
+from skysail.cli.run_controllers import run_manager
 from skysail.cli.serving import Serving, serving_api
 from skysail.client.api_client import ApiClient
 from skysail.client.http import HttpTransport
@@ -59,7 +59,9 @@ async def served_cluster(tmp_path):
 async def test_a_controller_works_through_a_kubeconfig_leads_and_ends_in_order(tmp_path):
     async with served_cluster(tmp_path) as reached, asyncio.TaskGroup() as group:
         controllers = (ConfigMirror(),)
-        task = group.create_task(_run(controllers, "mirror", str(reached.file), "", ("mirror", "default"), 2, 0))
+        task = group.create_task(
+            run_manager(controllers, "mirror", str(reached.file), ("mirror", "default"), 0, workers=2)
+        )
         meta = {"name": "team", "labels": {MIRRORS: "true"}}
         await reached.client.create(NAMESPACES, {"metadata": meta})
         source = {"metadata": {"name": "motd", "labels": {MIRROR: "true"}}, "data": {"text": "hello"}}
@@ -80,7 +82,7 @@ async def test_a_controller_works_through_a_kubeconfig_leads_and_ends_in_order(t
 
 async def test_health_and_metrics_answer_beside_it(tmp_path, unused_tcp_port):
     async with served_cluster(tmp_path) as reached, asyncio.TaskGroup() as group:
-        task = group.create_task(_run((TtlCleaner(),), "ttl", str(reached.file), "", None, 0, unused_tcp_port))
+        task = group.create_task(run_manager((TtlCleaner(),), "ttl", str(reached.file), None, unused_tcp_port))
         async with aiohttp.ClientSession() as session:
 
             async def ready():
@@ -149,4 +151,4 @@ def test_a_missing_context_is_named(tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(ConfigError):
-        asyncio.run(_run((TtlCleaner(),), "x", str(file), "nowhere", None, 0, 0))
+        asyncio.run(run_manager((TtlCleaner(),), "x", str(file), None, 0, context="nowhere"))

@@ -13,6 +13,8 @@ from skysail.cli.output import say
 if TYPE_CHECKING:
     from skysail.api.raw import Raw
 
+NAME = "skysail-controller-manager"
+
 app = typer.Typer(name="controller-manager", help="Run the built-in controllers.", invoke_without_command=True)
 
 
@@ -31,58 +33,14 @@ def controller_manager(
     """Run the built-in controllers against a cluster until a signal ends it."""
     if context.invoked_subcommand is not None:
         return
+    from skysail.cli.run_controllers import run_manager
     from skysail.cli.running import run
-    from skysail.controllers.registry import select_controllers
+    from skysail.controllers.registry import CONTROLLERS, select_controllers
 
     names = select_controllers(part.strip() for part in controllers.split(",") if part.strip())
     log_to_stderr(v)
-    election = lease_namespace if leader_elect else ""
-    run(lambda: _run(names, kubeconfig, election, health_port))
-
-
-async def _run(names: list[str], kubeconfig: str, lease_namespace: str, health_port: int) -> None:
-    import asyncio
-    import os
-    import socket
-    from contextlib import AsyncExitStack
-    from random import Random
-
-    from prometheus_client import CollectorRegistry
-
-    from skysail.client.api_client import ApiClient
-    from skysail.client.http import HttpTransport
-    from skysail.client.locate import locate
-    from skysail.controller.lease import LeaderElection
-    from skysail.controller.manager import Manager, ManagerSettings
-    from skysail.controller.serving import ServingOptions, serving_manager
-    from skysail.controllers.registry import CONTROLLERS
-    from skysail.simulator.clock import WallClock
-
-    name, clock, rng = "skysail-controller-manager", WallClock(), Random()
-    transport = HttpTransport(locate(kubeconfig), clock=clock)
-    identity = f"{socket.gethostname()}_{os.getpid()}_{rng.getrandbits(32):08x}"
-    manager = Manager(
-        ApiClient(transport, user_agent=name, clock=clock, rng=rng),
-        clock=clock,
-        rng=rng,
-        settings=ManagerSettings(component=name, identity=identity),
-        leader_election=LeaderElection(name, namespace=lease_namespace) if lease_namespace else None,
-        registry=CollectorRegistry(),
-    )
-    for each in names:
-        manager.add(CONTROLLERS[each]())
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(transport.close)
-        if health_port:
-            url = await stack.enter_async_context(serving_manager(manager, ServingOptions(port=health_port)))
-            sys.stderr.write(f"{name}: health and metrics on {url}\n")
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(manager.run(), name=name)
-            try:
-                await asyncio.wait((task,))
-            except asyncio.CancelledError:
-                manager.stop()
-                await asyncio.wait((task,))
+    election = (NAME, lease_namespace) if leader_elect else None
+    run(lambda: run_manager([CONTROLLERS[each]() for each in names], NAME, kubeconfig, election, health_port))
 
 
 @app.command("replay")

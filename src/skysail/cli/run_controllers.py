@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from skysail.controller.controller import Controller
 
 
@@ -44,7 +46,11 @@ def run_controllers(*controllers: "Controller", component: str = "") -> None:
 
         log_to_stderr(v)
         election = (name, lease_namespace) if leader_elect else None
-        run(lambda: _run(controllers, name, kubeconfig, context, election, workers, health_port))
+        run(
+            lambda: run_manager(
+                controllers, name, kubeconfig, election, health_port, context=context, workers=workers or None
+            )
+        )
 
     _run_program(program)
 
@@ -59,15 +65,27 @@ def _run_program(program: typer.Typer) -> None:
         raise SystemExit(2) from None
 
 
-async def _run(
-    controllers: "tuple[Controller, ...]",
+async def run_manager(
+    controllers: "Sequence[Controller]",
     name: str,
     kubeconfig: str,
-    context: str,
     election: tuple[str, str] | None,
-    workers: int,
     health_port: int,
+    *,
+    context: str = "",
+    workers: int | None = None,
 ) -> None:
+    """Run controllers until cancelled, and stop them in order then.
+
+    Args:
+        controllers: Not yet part of a manager.
+        name: Of the process, in user agents and Events.
+        kubeconfig: How to reach the cluster; empty means as kubectl does.
+        election: The Lease to work under, and its namespace; None to work at once.
+        health_port: Of health and metrics; 0 for none.
+        context: Of the kubeconfig.
+        workers: Keys at a time; each controller's own number by default.
+    """
     import asyncio
     import os
     import socket
@@ -98,7 +116,7 @@ async def _run(
         registry=CollectorRegistry(),
     )
     for controller in controllers:
-        manager.add(controller, workers=workers or None)
+        manager.add(controller, workers=workers)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
         if health_port:

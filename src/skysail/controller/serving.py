@@ -86,5 +86,7 @@ async def serving_manager(manager: Manager, options: ServingOptions) -> AsyncIte
         ConfigError: The port cannot be had, or the certificate cannot be read.
     """
     application = manager_application(manager, options.token)
-    async with serving(application, options.address, options.port, options.certificate, options.key) as url:
+    async with serving(
+        application, options.address, options.port, options.certificate, options.key, port_option="--health-port"
+    ) as url:
         yield url
