@@ -1,5 +1,7 @@
 """What pods, and decisions of ours, say about themselves."""
 
+import re
+
 from skysail.api.core import Pod
 from skysail.api.raw import Raw
 
@@ -15,6 +17,12 @@ def reason_of(pod: Pod) -> str:
 def is_decided(pod: Pod) -> bool:
     """Whether a pod is bound, or has been refused with a reason."""
     return bool(pod.spec.node_name or reason_of(pod))
+
+
+def missing_claim(pod: Pod) -> str:
+    """The claim that kube-scheduler did not find, if it says so; it tries again once it has heard of it."""
+    found = re.search(r'persistentvolumeclaim "([^"]+)" not found', reason_of(pod))
+    return found[1] if found else ""
 
 
 def possible_reasons(decision: Raw) -> set[str]:

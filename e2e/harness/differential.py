@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from e2e.harness.answers import is_decided, possible_reasons, reason_of, told, waits_for
+from e2e.harness.answers import is_decided, missing_claim, possible_reasons, reason_of, told, waits_for
 from e2e.harness.mirror import Mirror
 from e2e.harness.provisioner import Provisioner
 from e2e.harness.random_cluster import Made
@@ -136,7 +136,7 @@ class Differential:
             await self._compare_not_queued(created, decision)
             return
         try:
-            real = await self._answer(created, is_decided)
+            real = await self._answer(created, lambda pod: is_decided(pod) and not self._is_behind(pod))
             self.result.seen["decided"] += 1
             if real.spec.node_name:
                 await self._compare_bound(real, decision)
@@ -146,6 +146,11 @@ class Differential:
             self._differs(created, f"{error}, ours {told(decision)}")
             self.mirror.let_go()
             await self.remove(created)
+
+    def _is_behind(self, pod: Pod) -> bool:
+        """Whether the real one had not heard of a claim that is there."""
+        claim = missing_claim(pod)
+        return bool(claim) and self.mirror.get(PERSISTENT_VOLUME_CLAIMS, pod.namespace, claim) is not None
 
     async def _compare_not_queued(self, created: Pod, decision: Raw) -> None:
         """The real one says nothing of such a pod."""
@@ -157,8 +162,8 @@ class Differential:
         await self.remove(created)
 
     async def _compare_refused(self, real: Pod, decision: Raw) -> None:
-        if reason_of(real).startswith(_LOST_RACE) and decision["chosen_set"]:
-            self.result.seen["lost a race for a volume"] += 1  # another controller wrote the claim
+        if reason_of(real).startswith(_LOST_RACE) and decision["chosen_set"]:  # another controller wrote the claim
+            self.result.seen["lost a race for a volume"] += 1
         elif reason_of(real) not in possible_reasons(decision):
             self._differs(real, f"real {reason_of(real)!r}, ours {told(decision)}")
         if real.status.nominated_node_name:
@@ -237,8 +242,7 @@ class Differential:
     async def _compare_bound(self, real: Pod, decision: Raw) -> None:
         self.result.seen["bound"] += 1
         self.mirror.let_go()
-        node = real.spec.node_name
-        if node not in decision["chosen_set"]:
+        if (node := real.spec.node_name) not in decision["chosen_set"]:
             self._differs(real, f"real {node}, ours {told(decision)}")
         names = [
             volume.persistent_volume_claim.claim_name for volume in real.spec.volumes if volume.persistent_volume_claim
