@@ -39,3 +39,4 @@ def log_to_stderr(verbosity: int) -> None:
     handler.setFormatter(FieldFormatter("%(asctime)s %(levelname).1s %(name)s %(message)s"))
     level = logging.WARNING if verbosity < 2 else logging.INFO if verbosity < 4 else logging.DEBUG
     logging.basicConfig(level=level, handlers=[handler])
+    logging.getLogger("uvicorn.error").setLevel(max(level, logging.WARNING))  # its name for all it has to say

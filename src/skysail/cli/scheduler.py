@@ -158,9 +158,6 @@ async def _run(
     elector = None
     if elects and not dry_run:
         elector = _elector(client, configuration, clock, rng)
-        source = configuration.source.leader_election
-        lease = f"{source.resource_namespace}/{source.resource_name}"
-        sys.stderr.write(f"skysail: schedules while it holds the lease {lease}\n")
     options = SchedulerOptions(dry_run=dry_run)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
@@ -170,6 +167,9 @@ async def _run(
         if serving is not None:
             url = await stack.enter_async_context(serving_scheduler(scheduler, serving))
             sys.stderr.write(f"skysail: scheduler answers on {url}\n")
+        if elector is not None:
+            lease = f"{elector.election.namespace}/{elector.election.name}"
+            sys.stderr.write(f"skysail: schedules while it holds the lease {lease}\n")
         await _run_until_stopped(scheduler)
 
 
