@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from skysail.api.core import Pod
 from skysail.scheduler.cache.matrices import RowIndex, Rows
-from skysail.scheduler.cache.node_info import NodeInfo
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.table import NodeTable
 from skysail.scheduler.framework.codes import Codes, Reads, ScoreArray, zero_scores
@@ -27,8 +26,8 @@ from skysail.scheduler.framework.steps import FilterStep, Mask, PreScoreStep, Sc
 StatusIndex: TypeAlias = npt.NDArray[np.uint16]
 TotalArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 """Weighted sums: int16 where they fit, else wider."""
-RowAnswers: TypeAlias = dict[int, tuple[NodeInfo, list[PodInfo], Status]]
-"""By row, an answer with what it was an answer about: the account, and the pods that are promised room there."""
+RowAnswers: TypeAlias = dict[int, tuple[int, list[PodInfo], Status]]
+"""By row, an answer with what it was an answer about: the account's generation, and the pods promised room there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def refusals_with_nominated_pods(
     kept = {
         row: known
         for row, others in promised.items()
-        if (known := remembered.get(row)) is not None and known[0] is table.infos[row] and known[1] == others
+        if (known := remembered.get(row)) is not None and known[0] == table.info(row).generation and known[1] == others
     }
     remembered.clear()
     found = kept | _asked(framework, state, pod, table, {row: promised[row] for row in promised.keys() - kept.keys()})
@@ -79,7 +79,8 @@ def _asked(
         filtered = run_filters(framework.filters, state, pod, table, rows)
     statuses = [filtered.statuses[index] for index in filtered.first.tolist()]
     return {
-        row: (table.info(row), others, status) for (row, others), status in zip(promised.items(), statuses, strict=True)
+        row: (table.info(row).generation, others, status)
+        for (row, others), status in zip(promised.items(), statuses, strict=True)
     }
 
 
