@@ -104,7 +104,17 @@ def remaining_references_patch(latest: ObjectMeta, owners: Iterable[str]) -> Raw
 
 
 def unblock_references_patch(latest: ObjectMeta) -> Raw:
-    """A merge patch that lets no owner wait for this object any longer."""
+    """A strategic merge patch that lets no owner wait for this object any longer; empty when none does."""
+    references = [
+        msgspec.to_builtins(msgspec.structs.replace(reference, block_owner_deletion=False))
+        for reference in latest.owner_references
+        if reference.block_owner_deletion
+    ]
+    return {"metadata": {"uid": latest.uid, "ownerReferences": references}} if references else {}
+
+
+def unblocked_references_patch(latest: ObjectMeta) -> Raw:
+    """The same as a merge patch, for kinds that know no strategic one."""
     references = [
         msgspec.to_builtins(msgspec.structs.replace(reference, block_owner_deletion=False))
         for reference in latest.owner_references

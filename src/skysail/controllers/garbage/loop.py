@@ -32,6 +32,7 @@ from skysail.controllers.garbage.decision import (
     remaining_references_patch,
     remove_finalizer_patch,
     unblock_references_patch,
+    unblocked_references_patch,
 )
 from skysail.controllers.garbage.graph import Effects, OwnerGraph
 from skysail.controllers.garbage.node import (
@@ -208,8 +209,8 @@ class GarbageCollector(BuiltinController):
             case DropReferences(uids):
                 await self._drop_references(node.identity, uids)
             case Delete(propagation, unblock_first):
-                if unblock_first:  # that makes another version of it: the deletion fails, and is decided on anew
-                    await self._patch(node.identity, unblock_references_patch(latest))
+                if unblock_first:
+                    await self._unblock(node.identity, latest)
                 await self._delete(node.identity, latest, propagation)
 
     async def _orphan_dependents(self, owner: Node) -> None:
@@ -259,6 +260,16 @@ class GarbageCollector(BuiltinController):
             latest = await self._read(identity)
             if latest is not None and latest.uid == identity.uid:
                 await self._patch(identity, remaining_references_patch(latest, uids))
+
+    async def _unblock(self, identity: Identity, latest: ObjectMeta) -> None:
+        """Let no owner wait for the object. Where one did, there is another version then: its deletion is decided anew."""
+        patch = unblock_references_patch(latest)
+        if not patch:
+            return
+        try:
+            await self._patch(identity, patch, patch_type=STRATEGIC)
+        except UnsupportedMediaType:
+            await self._patch(identity, unblocked_references_patch(latest))
 
     async def _remove_finalizer(self, node: Node, finalizer: str) -> None:
         for attempt in range(_CONFLICT_RETRIES):
