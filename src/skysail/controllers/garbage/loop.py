@@ -262,7 +262,7 @@ class GarbageCollector(BuiltinController):
                 await self._patch(identity, remaining_references_patch(latest, uids))
 
     async def _unblock(self, identity: Identity, latest: ObjectMeta) -> None:
-        """Let no owner wait for the object. Where one did, there is another version then: its deletion is decided anew."""
+        """Let no owner wait for the object. If one did, it now has another version: its deletion is decided anew."""
         patch = unblock_references_patch(latest)
         if not patch:
             return
