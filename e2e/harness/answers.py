@@ -5,6 +5,8 @@ import re
 from skysail.api.core import Pod
 from skysail.api.raw import Raw
 
+_CLAIM_MISSED = re.compile('persistentvolumeclaim "[^"]+" not found|unbound immediate PersistentVolumeClaims')
+
 
 def reason_of(pod: Pod) -> str:
     """What the PodScheduled condition says; empty when nothing, or only that the pod is gated."""
@@ -19,10 +21,13 @@ def is_decided(pod: Pod) -> bool:
     return bool(pod.spec.node_name or reason_of(pod))
 
 
-def missing_claim(pod: Pod) -> str:
-    """The claim that kube-scheduler did not find, if it says so; it tries again once it has heard of it."""
-    found = re.search(r'persistentvolumeclaim "([^"]+)" not found', reason_of(pod))
-    return found[1] if found else ""
+def is_final(pod: Pod, decision: Raw) -> bool:
+    """Whether a pod is decided for good: not when kube-scheduler alone misses a claim, or its volume.
+
+    It has not heard of them yet then, and tries again once it has.
+    """
+    reason = reason_of(pod)
+    return is_decided(pod) and not (_CLAIM_MISSED.search(reason) and reason not in possible_reasons(decision))
 
 
 def possible_reasons(decision: Raw) -> set[str]:

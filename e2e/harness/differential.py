@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from e2e.harness.answers import is_decided, missing_claim, possible_reasons, reason_of, told, waits_for
+from e2e.harness.answers import is_decided, is_final, possible_reasons, reason_of, told, waits_for
 from e2e.harness.mirror import Mirror
 from e2e.harness.provisioner import Provisioner
 from e2e.harness.random_cluster import Made
@@ -136,7 +136,7 @@ class Differential:
             await self._compare_not_queued(created, decision)
             return
         try:
-            real = await self._answer(created, lambda pod: is_decided(pod) and not self._is_behind(pod))
+            real = await self._answer(created, lambda pod: is_final(pod, decision))
             self.result.seen["decided"] += 1
             if real.spec.node_name:
                 await self._compare_bound(real, decision)
@@ -146,11 +146,6 @@ class Differential:
             self._differs(created, f"{error}, ours {told(decision)}")
             self.mirror.let_go()
             await self.remove(created)
-
-    def _is_behind(self, pod: Pod) -> bool:
-        """Whether the real one had not heard of a claim that is there."""
-        claim = missing_claim(pod)
-        return bool(claim) and self.mirror.get(PERSISTENT_VOLUME_CLAIMS, pod.namespace, claim) is not None
 
     async def _compare_not_queued(self, created: Pod, decision: Raw) -> None:
         """The real one says nothing of such a pod."""
