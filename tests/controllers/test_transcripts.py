@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from skysail.simulator.clock import run_virtual
+from skysail.api.raw import Raw
+from skysail.simulator.clock import LoopClock, run_virtual
 from skysail.testing.transcripts.comparing import compare
-from skysail.testing.transcripts.player import REPLAYED, replay
+from skysail.testing.transcripts.naming import Names
+from skysail.testing.transcripts.player import REPLAYED, Player, replay
 
 RECORDINGS = sorted((Path(__file__).parent.parent / "golden").glob("controllers*/*.json"))
 
@@ -19,8 +21,14 @@ def _playable(path: Path) -> bool:
 @pytest.mark.parametrize("path", list(filter(_playable, RECORDINGS)), ids=lambda path: path.stem)
 def test_every_step_of_a_transcript_ends_as_recorded(path: Path) -> None:
     transcript = json.loads(path.read_text())
-    seen = run_virtual(lambda clock: replay(transcript, clock))
+    seen, names = run_virtual(lambda clock: _play(transcript, clock))
     assert list(compare(transcript["steps"], seen)) == []
+    assert [name for name in transcript["names"].values() if names.of(name) == name] == [], "never made"
+
+
+async def _play(transcript: Raw, clock: LoopClock) -> tuple[list[Raw], Names]:
+    player = Player(transcript, clock)
+    return [seen async for seen in player.play()], player.names
 
 
 def test_a_transcript_plays_without_its_recorded_states() -> None:

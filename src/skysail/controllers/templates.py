@@ -4,11 +4,10 @@ A template travels from Deployment to ReplicaSet to Pod as parsed JSON, never th
 lost. Two templates are equal when they mean the same: an absent list equals an empty one, `1000m` equals `1`, and the
 hash label that only the replica set's copy carries does not count.
 
-Source: pkg/controller/deployment/util `EqualIgnoreHash`, pkg/controller `ComputeHash`, `GetPodFromTemplate`, v1.36.
+The hash is upstream's, so that a set made here bears the name that kube-controller-manager would give it; yet nothing
+depends on it: sets are found by template and owner, never by name.
 
-Differs: the hash is taken over canonical JSON, not over Go's dump of the typed template. It has the same length and
-alphabet and is as stable, but a replica set made by kube-controller-manager bears another suffix. Nothing depends on
-the suffix: sets are found by template and owner, never by name.
+Source: pkg/controller/deployment/util `EqualIgnoreHash`, pkg/controller `ComputeHash`, `GetPodFromTemplate`, v1.36.
 """
 
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ import msgspec
 from skysail.api.meta import ApiObject, OwnerReference
 from skysail.api.quantity import parse_quantity
 from skysail.api.raw import Raw
+from skysail.controllers.go_dump import dump
 
 HASH_LABEL = "pod-template-hash"
 
@@ -106,6 +106,14 @@ def fnv32a(data: bytes) -> int:
     return value
 
 
+def fnv32(data: bytes) -> int:
+    """The 32-bit FNV-1 hash: multiplies first."""
+    value = _FNV_OFFSET
+    for byte in data:
+        value = ((value * _FNV_PRIME) & _MASK) ^ byte
+    return value
+
+
 def safe_encode(text: str) -> str:
     """Write a string in letters and digits that cannot form a word (k8s.io/apimachinery rand.SafeEncodeString)."""
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in text.encode())
@@ -119,7 +127,8 @@ def template_hash(template: msgspec.Raw, collision_count: int | None = None) -> 
         collision_count: `status.collisionCount`: raised when the name was found taken by something else.
     """
     salt = b"" if collision_count is None else collision_count.to_bytes(4, "little") + bytes(4)
-    return safe_encode(str(fnv32a(normal_template(template) + salt)))
+    text = dump("v1.PodTemplateSpec", msgspec.json.decode(normal_template(template)))
+    return safe_encode(str(fnv32a(text.encode() + salt)))
 
 
 def controller_reference(owner: ApiObject, api_version: str, kind: str) -> OwnerReference:

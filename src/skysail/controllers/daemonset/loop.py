@@ -26,7 +26,7 @@ from skysail.controllers.daemonset.plan import (
     superfluous_history,
 )
 from skysail.controllers.daemonset.status import daemon_set_status
-from skysail.controllers.history.revisions import REVISION_LABEL
+from skysail.controllers.history.revisions import REVISION_LABEL, daemon_revision_hash
 from skysail.controllers.history.store import RevisionStore
 from skysail.controllers.pod_control import PodControl, PodError
 from skysail.controllers.pods import controller_of
@@ -137,7 +137,9 @@ class DaemonSetController(BuiltinController):
             words = "This daemon set is selecting all pods. A non-empty selector is required."
             self.recorder.event(daemon_set, "Warning", "SelectingAll", words)
             return None
-        store = RevisionStore(self.api, daemon_set, DAEMONSETS, hash_label=REVISION_LABEL)
+        store = RevisionStore(
+            self.api, daemon_set, DAEMONSETS, hash_label=REVISION_LABEL, hash_rule=daemon_revision_hash
+        )
         selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
         known = await store.claim(self.claimable_by(daemon_set, ControllerRevision), selector)
         present, collisions = await store.sync(known)

@@ -14,11 +14,18 @@ import msgspec
 from skysail.api.apps import ControllerRevision
 from skysail.api.meta import OwnerReference
 from skysail.api.raw import Raw
-from skysail.controllers.templates import fnv32a, normal_template, parse_template, safe_encode
+from skysail.controllers.templates import fnv32, normal_template, parse_template, safe_encode, template_hash
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 REVISION_LABEL = "controller-revision-hash"
 _MAX_PARENT = 223
+_GO_ESCAPES = {
+    b"<": b"\\u003c",
+    b">": b"\\u003e",
+    b"&": b"\\u0026",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
 
 
 def revision_template(revision: ControllerRevision) -> msgspec.Raw:
@@ -33,10 +40,18 @@ def revision_data(template: msgspec.Raw) -> Raw:
     return {"spec": {"template": {**parse_template(template), "$patch": "replace"}}}
 
 
-def revision_hash(template: msgspec.Raw, collision_count: int | None) -> str:
-    """The suffix of a revision's name."""
-    probe = b"" if collision_count is None else str(collision_count).encode()
-    return safe_encode(str(fnv32a(normal_template(template) + probe)))
+def revision_hash(template: msgspec.Raw, collision_count: int) -> str:
+    """The suffix of a stateful set's revision: over what the revision holds, as Go writes JSON."""
+    data = {"spec": {"template": {**msgspec.json.decode(normal_template(template)), "$patch": "replace"}}}
+    text = msgspec.json.encode(data, order="sorted")
+    for character, escape in _GO_ESCAPES.items():
+        text = text.replace(character, escape)
+    return safe_encode(str(fnv32(text + str(collision_count).encode())))
+
+
+def daemon_revision_hash(template: msgspec.Raw, collision_count: int) -> str:
+    """The suffix of a daemon set's revision: over the template, as for a replica set."""
+    return template_hash(template, collision_count or None)
 
 
 def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
@@ -102,7 +117,7 @@ def new_revision(
     template: msgspec.Raw,
     annotations: Mapping[str, str],
     number: int,
-    collision_count: int | None,
+    suffix: str,
     hash_label: str = HASH_LABEL,
 ) -> Raw:
     """The revision to create.
@@ -113,10 +128,9 @@ def new_revision(
         template: What to remember.
         annotations: The set's own; they are remembered, too.
         number: Its number.
-        collision_count: Raised when the name was found taken by another template.
+        suffix: What its name ends in: its hash.
         hash_label: The label that holds the hash.
     """
-    suffix = revision_hash(template, collision_count)
     labels = {**(parse_template(template).get("metadata", {}).get("labels") or {}), hash_label: suffix}
     metadata: Raw = {
         "name": revision_name(parent, suffix),

@@ -1,7 +1,9 @@
 """A set's revisions in the API: found, adopted, made, renumbered, deleted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from skysail.api.apps import ControllerRevision, DaemonSet, StatefulSet
 from skysail.api.errors import AlreadyExists, NotFound
@@ -13,6 +15,7 @@ from skysail.controllers.history.revisions import (
     HASH_LABEL,
     in_order,
     new_revision,
+    revision_hash,
     revision_template,
     wanted_revision,
 )
@@ -30,10 +33,20 @@ class RevisionStore:
         owner: The set.
         kind: Its kind.
         hash_label: The label that holds a revision's hash: stateful and daemon sets use different ones.
+        hash_rule: The hash of a template and a collision count; different, too.
     """
 
-    def __init__(self, client: ApiClient, owner: Owner, kind: Kind[Any], *, hash_label: str = HASH_LABEL) -> None:
-        self._client, self._owner, self._kind, self._hash_label = client, owner, kind, hash_label
+    def __init__(
+        self,
+        client: ApiClient,
+        owner: Owner,
+        kind: Kind[Any],
+        *,
+        hash_label: str = HASH_LABEL,
+        hash_rule: Callable[[msgspec.Raw, int], str] = revision_hash,
+    ) -> None:
+        self._client, self._owner, self._kind = client, owner, kind
+        self._hash_label, self._hash_rule = hash_label, hash_rule
 
     async def claim(self, revisions: Iterable[ControllerRevision], selector: Selector) -> list[ControllerRevision]:
         """The set's own revisions in order; orphans that match its selector are adopted."""
@@ -62,7 +75,8 @@ class RevisionStore:
         meta, template = self._owner.metadata, self._owner.spec.template
         owner = controller_reference(self._owner, self._kind.api_version, self._kind.name)
         while True:
-            body = new_revision(meta.name, owner, template, meta.annotations, number, collisions, self._hash_label)
+            suffix = self._hash_rule(template, collisions)
+            body = new_revision(meta.name, owner, template, meta.annotations, number, suffix, self._hash_label)
             try:
                 return await self._client.create(CONTROLLER_REVISIONS, body, meta.namespace), collisions
             except AlreadyExists:
