@@ -5,7 +5,9 @@ Source: pkg/scheduler/framework/preemption/preemption.go `pickOneNodeForPreempti
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 
+from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.preemption.victims import Victims
 
 PRIORITY_FLOOR = 1 << 31
@@ -13,6 +15,8 @@ PRIORITY_FLOOR = 1 << 31
 
 NOT_STARTED = datetime.max.replace(tzinfo=UTC)
 """The start of a pod that has not started: upstream takes the present. Differs: later than a start that lies ahead."""
+
+_priority: Callable[[PodInfo], int] = attrgetter("priority")
 
 
 def best_nodes(candidates: Mapping[str, Victims]) -> list[str]:
@@ -40,7 +44,7 @@ def _highest_priority(victims: Victims) -> int:
 
 
 def _sum_of_priorities(victims: Victims) -> int:
-    return sum(victims.priorities) + PRIORITY_FLOOR * len(victims.infos)
+    return sum(map(_priority, victims.infos)) + PRIORITY_FLOOR * len(victims.infos)
 
 
 def _number(victims: Victims) -> int:
@@ -54,5 +58,5 @@ def _reversed_start(victims: Victims) -> float:
 
 def earliest_start(victims: Victims) -> datetime:
     """The earliest start among the victims of the highest priority."""
-    top = max(victims.priorities)
+    top = max(map(_priority, victims.infos))
     return min(info.pod.status.start_time or NOT_STARTED for info in victims.infos if info.priority == top)

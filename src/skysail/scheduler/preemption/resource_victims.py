@@ -114,26 +114,15 @@ def _violating(search: Search, there: PodsOfNodes, may_go: Mask) -> Mask | None:
 
 def _not_spared(slack: Ints, amounts: Ints, may_go: Mask, violating: Mask | None) -> Mask:
     """(n_nodes, n_most_pods): who finds no room when all are put back in order, those that break a budget first."""
-    order, left = _spared_in_order(may_go, violating), slack.copy()
-    turns = np.take_along_axis(may_go, order, axis=1)
-    one = np.ones((1, *may_go.shape), dtype=np.int64)
-    wanted = np.take_along_axis(np.concatenate((one, amounts)), order[None], axis=2) * turns
-    by_turn = np.ascontiguousarray(np.moveaxis(wanted, 2, 0))
-    spared = np.ones((may_go.shape[1], len(may_go)), dtype=np.bool_)
-    for turn in range(int(may_go.sum(axis=1).max(initial=0))):
-        np.logical_and.reduce(left >= by_turn[turn], axis=0, out=spared[turn])
-        left -= by_turn[turn] * spared[turn]
-    gone = np.zeros(may_go.shape, dtype=np.bool_)
-    np.put_along_axis(gone, order, turns & ~spared.T, axis=1)
+    left, gone = slack.copy(), np.zeros(may_go.shape, dtype=np.bool_)
+    for some in (may_go,) if violating is None else (violating, may_go & ~violating):
+        by_place = np.ascontiguousarray(np.moveaxis(np.concatenate((some[None], amounts * some)), 2, 0))
+        spared = np.empty((len(by_place), len(may_go)), dtype=np.bool_)
+        for place, wanted in enumerate(by_place):
+            np.logical_and.reduce(left >= wanted, axis=0, out=spared[place])
+            left -= wanted * spared[place]
+        gone |= some & ~spared.T
     return gone
-
-
-def _spared_in_order(may_go: Mask, violating: Mask | None) -> npt.NDArray[np.intp]:
-    """(n_nodes, n_most_pods): positions in the order in which pods are put back; those that stay come last."""
-    rank = np.where(may_go, 1, 2)
-    if violating is not None:
-        rank[violating] = 0
-    return np.argsort(rank, axis=1, kind="stable")
 
 
 def _chosen(there: PodsOfNodes, gone: Mask) -> list[Victims]:

@@ -21,9 +21,9 @@ from skysail.scheduler.preemption.budgets import Budgets
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Victims:
-    """Who would be evicted from a node.
+    """Who would be evicted from a node; not to be changed.
 
     Attributes:
         infos: The most important first.
@@ -37,11 +37,6 @@ class Victims:
     def pods(self) -> tuple[Pod, ...]:
         """The pods, the most important first."""
         return tuple([info.pod for info in self.infos])
-
-    @property
-    def priorities(self) -> list[int]:
-        """Of the pods, in their order."""
-        return [info.priority for info in self.infos]
 
 
 @dataclass(frozen=True, slots=True)
