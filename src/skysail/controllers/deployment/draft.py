@@ -137,6 +137,8 @@ class Draft:
         if changed or renew:
             spec = msgspec.structs.replace(replica_set.spec, replicas=size)
             annotations = {**replica_set.metadata.annotations, **replicas_annotations(self.deployment)}
+            if replica_set.uid != _NEW and replica_set.uid in self._touched:
+                self._touched.remove(replica_set.uid)
             self._put(_with(replica_set, spec, annotations))
         return changed
 
@@ -154,7 +156,7 @@ class Draft:
         return Plan(tuple(self.actions()))
 
     def actions(self) -> list[Action]:
-        """The writes: replica sets in the order they were touched, then the rest, then the status."""
+        """The writes: replica sets in the order they were scaled or touched, then the rest, then the status."""
         by_uid = {item.uid: item for item in self.replica_sets}
         actions: list[Action] = []
         for uid in self._touched:
