@@ -73,13 +73,13 @@ class StatementMachine(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 1), node=st.integers(0, 2))
     def allocate_quota(self, index, node):
-        slot = self.lab.world.slots[f"default/slots-{index}"]
+        slot = self.lab.world.slots[f"default/slots[{index}]"]
         if not slot.node:
             self.open().allocate_quota(slot, f"n{node:03}")
 
     @rule(index=st.integers(0, 1))
     def allocate_task_to_quota(self, index):
-        slot = self.lab.world.slots[f"default/slots-{index}"]
+        slot = self.lab.world.slots[f"default/slots[{index}]"]
         tasks = self.pending("a")
         if slot.node and tasks and slot.has_room_for(tasks[0].request):
             self.open().allocate_task_to_quota(tasks[0], slot)
