@@ -41,10 +41,14 @@ class NodeStatuses(Mapping[str, Status]):
     def __len__(self) -> int:
         return int(np.count_nonzero(self.first))
 
+    def places_with_code(self, code: Code) -> list[int]:
+        """Which of `names` are refused with this code, ascending."""
+        wanted = np.array([index > 0 and status.code is code for index, status in enumerate(self.statuses)])
+        return np.flatnonzero(wanted[self.first]).tolist()
+
     def names_with_code(self, code: Code) -> list[str]:
         """Names of the nodes refused with this code, in the order given."""
-        wanted = np.array([index > 0 and status.code is code for index, status in enumerate(self.statuses)])
-        return list(map(self.names.__getitem__, np.flatnonzero(wanted[self.first]).tolist()))
+        return list(map(self.names.__getitem__, self.places_with_code(code)))
 
     def counts(self) -> list[tuple[Status, int]]:
         """Each distinct refusal that occurs, with the number of nodes that got it."""
@@ -96,10 +100,13 @@ class Diagnosis:
 
     def nodes_with_code(self, code: Code, all_nodes: Iterable[str]) -> list[str]:
         """Names of the nodes refused with this code, in the order in which they were looked at, then of `all_nodes`."""
-        found = self.node_statuses.names_with_code(code)
-        if self.extender_statuses or self.absent_status.code is code:
+        if self.has_other_refusals(code):
             return [name for name in all_nodes if self.status_of(name).code is code]
-        return found
+        return self.node_statuses.names_with_code(code)
+
+    def has_other_refusals(self, code: Code) -> bool:
+        """Whether more nodes than those of `node_statuses` may be refused with this code."""
+        return bool(self.extender_statuses) or self.absent_status.code is code
 
     def reasons(self) -> Counter[str]:
         """How many nodes gave each reason."""

@@ -43,7 +43,10 @@ def gather(names: Sequence[str], statuses: Sequence[Status]) -> NodeStatuses:
 
 def potential_rows(search: Search, diagnosis: Diagnosis) -> list[int]:
     """Rows whose refusal evictions may lift, in row order."""
-    rows = search.table.rows
+    statuses, table = diagnosis.node_statuses, search.table
+    if statuses.names is table.all_names() and not diagnosis.has_other_refusals(Code.UNSCHEDULABLE):
+        return statuses.places_with_code(Code.UNSCHEDULABLE)  # of all rows, so that places are rows
+    rows = table.rows
     names = diagnosis.nodes_with_code(Code.UNSCHEDULABLE, rows)
     return list(map(rows.__getitem__, names))
 
