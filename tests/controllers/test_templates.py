@@ -177,3 +177,45 @@ def test_a_replica_sets_suffix_is_the_one_that_the_real_controller_gives_it() ->
     }
     assert template_hash(raw({"metadata": {"labels": {"app": "web"}}, "spec": spec})) == "559df59666"
     assert template_hash(raw(RICH)) == "5fdd9fb8bb"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "suffix"),
+    [
+        ("1e3", "654db5f596"),
+        ("129e6", "569588c79b"),
+        ("12E6", "647b769446"),
+        ("1E+3", "b59447f87"),
+        ("100e-3", "c9d678978"),
+        ("0e3", "5f8c59f7d6"),
+        ("0", "5f8c59f7d6"),
+        ("+5", "96576bbd7"),
+        ("-1", "5f6cb9c6db"),
+        (".5", "6479b8fc55"),
+        ("5.", "7ff48f864b"),
+        ("00012", "5bdddf9ff6"),
+        ("1.50", "99767b66f"),
+        ("3000000", "6f84b596bc"),
+        ("1500m", "99767b66f"),
+        ("2.5G", "8499d6c85c"),
+        ("123Mi", "5fdff6788c"),
+        ("16Gi", "7dfbb4786c"),
+        ("1E", "566564f5f8"),
+    ],
+)
+def test_a_quantity_counts_in_a_suffix_as_it_is_spelt(quantity: str, suffix: str) -> None:
+    container = {"name": "main", "image": "x", "resources": {"requests": {"memory": quantity}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    assert template_hash(raw(template)) == suffix
+
+
+@pytest.mark.parametrize(
+    "quantity", ["1Ei", "900000Gi", "0.5Gi", "9223372036854775807", "1e9999", "", None, "no quantity"]
+)
+def test_any_quantity_has_a_suffix(quantity: str | None) -> None:
+    reference = {"resource": "limits.cpu", "divisor": quantity}
+    variable = {"name": "CPUS", "valueFrom": {"resourceFieldRef": reference}}
+    resources = {"requests": {"memory": quantity}, "limits": {"cpu": quantity}}
+    container = {"name": "main", "image": "x", "resources": resources, "env": [variable]}
+    volume = {"name": "a", "emptyDir": {"sizeLimit": quantity}}
+    assert template_hash(raw({"spec": {"containers": [container], "volumes": [volume]}}))

@@ -10,10 +10,11 @@ as what they point to. The types come from a table made by reflection from k8s.i
 Source: pkg/util/hash `DeepHashObject`, apimachinery/pkg/util/dump `ForHash`, v1.36: spew's `%#v` with sorted keys,
 without methods, pointer addresses and capacities.
 
-Differs: quantities with a fraction and a binary suffix (`0.5Gi`), and those beyond 18 digits, which Go holds as
-decimals of arbitrary length, are written as the whole number they mean.
+Differs: quantities that Go holds as decimals of arbitrary length, those beyond 15 to 18 digits (`1Ei`, `900000Gi`), are
+written as the whole number they mean.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -30,6 +31,7 @@ _FIXED: Mapping[str, str] = {
 """No template that the server keeps has a time in it."""
 _DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_QUANTITY_TEXT = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?")
 _QUANTITY, _INT_OR_STRING = "resource.Quantity", "intstr.IntOrString"
 
 
@@ -96,20 +98,28 @@ def _int_or_string(value: object) -> str:
 
 
 def _quantity(text: str) -> str:
-    """A quantity as Go parses it: a number and a power of ten, or a whole number that had a binary suffix."""
-    digits = text.rstrip("KMGTPEinumk")
-    suffix = text[len(digits) :]
-    whole, _, fraction = digits.partition(".")
-    if text == "0":
+    """A quantity as Go parses it: a number and a power of ten, or a whole number that had a binary suffix.
+
+    Go keeps the spelling where it is near enough to the canonical one.
+    """
+    found = _QUANTITY_TEXT.fullmatch(text)
+    if found is None or text == "0":
         return _parsed_quantity(0, 0, "0", "DecimalSI")
+    sign, whole, fraction, suffix = found.groups(default="")
+    whole = whole.lstrip("0") or "0"
+    digits, positive = whole + fraction, sign != "-"
     if suffix in _BINARY_EXPONENTS:
-        exponent = _BINARY_EXPONENTS[suffix]
-        shared = exponent % 10 == 0 and int(whole) & 7 != 0
-        return _parsed_quantity(int(whole) << exponent, 0, text if shared else "", "BinarySI")
-    scale = _DECIMAL_EXPONENTS[suffix] - len(fraction)
-    number = whole + fraction
-    shared = scale % 3 == 0 and not number.endswith("000") and not number.startswith("0")
-    return _parsed_quantity(int(number), scale, text if shared else "", "DecimalSI")
+        number, exponent = int(whole), _BINARY_EXPONENTS[suffix]
+        keeps = not fraction and number & 7 != 0
+        value = number << exponent
+        return _parsed_quantity(value if positive else -value, 0, text if keeps else "", "BinarySI")
+    power, form = _DECIMAL_EXPONENTS.get(suffix), "DecimalSI"
+    if power is None:
+        power, form = int(suffix[1:]), "DecimalExponent"
+    scale = power - len(fraction)
+    keeps = scale % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
+    value = int(digits)
+    return _parsed_quantity(value if positive else -value, scale, text if keeps else "", form)
 
 
 def _parsed_quantity(value: int, scale: int, text: str, form: str) -> str:
