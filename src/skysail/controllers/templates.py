@@ -49,17 +49,23 @@ def template_labels(template: msgspec.Raw) -> dict[str, str]:
 @lru_cache(maxsize=4096)
 def _normal_bytes(template: bytes) -> bytes:
     normal = cast(Raw, _normal(_parse(template), ""))
-    labels = normal.get("metadata", {}).get("labels", {})
-    labels.pop(HASH_LABEL, None)
-    if not labels:
-        normal.get("metadata", {}).pop("labels", None)
-    if not normal.get("metadata"):
+    metadata = normal.get("metadata")
+    if isinstance(metadata, dict):
+        labels = metadata.get("labels")
+        if isinstance(labels, dict):
+            labels.pop(HASH_LABEL, None)
+        if not labels:
+            metadata.pop("labels", None)
+    if not metadata:
         normal.pop("metadata", None)
     return msgspec.json.encode(normal, order="sorted")
 
 
 def normal_template(template: msgspec.Raw) -> bytes:
-    """The canonical bytes of what a template means, without the hash label."""
+    """The canonical bytes of what a template means, without the hash label.
+
+    Anything in the place of a template has some too: a controller revision may hold what its author liked.
+    """
     return _normal_bytes(bytes(template))
 
 

@@ -29,10 +29,11 @@ _GO_ESCAPES = {
 
 
 def revision_template(revision: ControllerRevision) -> msgspec.Raw:
-    """The pod template a revision remembers."""
-    data = parse_template(revision.data)
-    template = {key: value for key, value in data.get("spec", {}).get("template", {}).items() if key != "$patch"}
-    return msgspec.Raw(msgspec.json.encode(template))
+    """The pod template a revision remembers; an empty one if it holds none, for the server takes any data."""
+    spec = parse_template(revision.data).get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    fields = template if isinstance(template, dict) else {}
+    return msgspec.Raw(msgspec.json.encode({key: value for key, value in fields.items() if key != "$patch"}))
 
 
 def revision_data(template: msgspec.Raw) -> Raw:
@@ -151,7 +152,12 @@ def new_revision(
 def superfluous(
     revisions: Sequence[ControllerRevision], in_use: Collection[str], limit: int
 ) -> list[ControllerRevision]:
-    """The oldest revisions beyond the history limit, of those that are not in use (by name or hash)."""
+    """The oldest revisions beyond the history limit, of those that are not in use (by name or hash).
+
+    A negative limit, which stateful sets may have, keeps all.
+    """
+    if limit < 0:
+        return []
     idle = [item for item in revisions if item.name not in in_use and hash_of(item) not in in_use]
     return idle[: max(0, len(idle) - limit)]
 
