@@ -9,7 +9,8 @@ import pytest
 from skysail.batch.copying import copy_world
 from skysail.batch.devices import ledger_of
 from skysail.batch.engine import Engine
-from skysail.batch.model.specs import QuotaSpec
+from skysail.batch.kinds.parts import SCHEDULER_NAME
+from skysail.batch.model.specs import FlavorSpec, QuotaSpec
 from skysail.testing.builders import make_container
 from tests.batch.lab import ANY, GPU, START, Lab
 
@@ -231,3 +232,84 @@ def test_a_part_of_a_device_is_none_of_those_that_slots_hold(devices):
     assert lab.bound == (whole if devices == 2 else [("share", "n000"), *whole])
     assert ledger_of(lab.world.cache.node_info("n000")).free == 0
     assert lab.code("share") == ("NoQuotaSlot" if devices == 2 else None)
+
+
+@pytest.mark.parametrize("refused", ["job-1", "job-2"])
+def test_a_commit_of_which_a_part_fails_leaves_the_room_that_the_others_leave(refused):
+    lab = slotted(3, {"cpu": 1000})
+    lab.gang("job", 3, 1, queue="q", cpu="600m")
+    assume = lab.world.assume
+
+    def refuse(task, node):
+        if task.pod.name == refused:
+            raise ValueError("accounted for already")
+        assume(task, node)
+
+    lab.world.assume = refuse
+    lab.cycle()
+    assert lab.count("job") == 2
+    assert taken(lab) == {"pods": 4, "cpu": 3000}
+
+
+@pytest.mark.parametrize(("count", "later"), [(1, 2), (2, 1)])
+def test_a_quota_that_grows_or_shrinks_keeps_its_first_slot_and_who_sits_there(count, later):
+    lab = slotted(count, {"cpu": 1000})
+    lab.pod("p", queue="q", cpu="1")
+    lab.cycle()
+    spec = lab.world.quotas["default/many"]
+    lab.world.set_quota(replace(spec, count=later, node={0: "n000"}))
+    lab.cycle()
+    first, *_ = sorted(lab.world.slots.values(), key=lambda slot: slot.index)
+    assert (first.node, list(first.holders)) == ("n000", ["uid-p"])
+    assert [lab.world.slots[slot.key] is slot for slot in lab.world.slots.values()] == [True] * later
+    assert taken(lab)["cpu"] == 1000 * later
+
+
+def test_a_quota_made_again_by_the_same_name_has_slots_nobody_used():
+    lab = slotted(1, {"cpu": 1000})
+    lab.pod("p", queue="q", cpu="1")
+    lab.cycle()
+    spec = lab.world.quotas["default/many"]
+    lab.world.set_quota(replace(spec, uid="another", created=START + 10))
+    lab.cycle()
+    (slot,) = lab.world.slots.values()
+    assert (slot.node, dict(slot.holders), slot.was_used) == ("n000", {}, False)
+    assert taken(lab) == {"pods": 2, "cpu": 2000}
+
+
+def test_a_gang_in_a_slot_for_once_is_found_there_whole():
+    lab = slotted(1, {"cpu": 1000})
+    spec = replace(lab.world.quotas["default/many"], allocate_once=True)
+    lab.world.set_quota(spec)
+    lab.gang("job", 2, queue="q", cpu="400m")
+    lab.cycle()
+    lab.pod("other", queue="q", cpu="100m")
+    lab.cycle()
+    assert lab.world.tasks["uid-other"].slot is None
+    again = Lab()
+    again.nodes(1)
+    again.queue("q")
+    again.group("job", 2, "q")
+    again.world.set_quota(replace(spec, node={0: "n000"}))
+    for task in lab.world.tasks.values():
+        again.world.set_pod(task.pod)
+    again.cycle()
+    assert (taken(again), again.world.ledger) == (taken(lab), lab.world.ledger)
+
+
+@pytest.mark.parametrize("scheduler", [SCHEDULER_NAME, "default-scheduler"])
+def test_what_is_told_of_before_its_node_is_charged_to_the_nodes_flavor(scheduler):
+    lab = Lab()
+    lab.queue("q")
+    lab.world.set_flavors([FlavorSpec("large", {"size": "large"})])
+    lab.world.set_quota(QuotaSpec("default", "many", "q", {"cpu": 1000}, uid="many", count=2, node={0: "n000"}))
+    pod = lab.pod("p", queue="bare", cpu="1", scheduler=scheduler)
+    lab.run(pod, "n000")
+    lab.nodes(1, labels={"size": "large"})
+    lab.cycle()
+    assert lab.world.ledger.amount("q", 0, ("large", "cpu")) == 2000
+    lab.delete("p")
+    assert [amount for key, amount in lab.world.foreign_use.items() if amount] == []
+    lab.world.remove_quota("default/many")
+    lab.cycle()
+    assert lab.world.ledger.entries() == {}

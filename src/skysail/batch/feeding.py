@@ -94,7 +94,7 @@ class Feeding(Listening):
         """Kueue's Workloads, which hear how their jobs fare."""
 
     async def start(self) -> None:
-        """Watch everything, and wait until the world was told of all there is: queues and groups before pods."""
+        """Watch everything, and wait until the world was told of all: queues before groups, nodes, slots and pods."""
         self._priorities = self._informers.informer(PRIORITIES)
         self._listen(self._priorities, self._priority_handlers())
         names = Handlers(add=self._namespace, update=self._namespace_changed, delete=self._no_namespace)
@@ -106,6 +106,8 @@ class Feeding(Listening):
         self._read_queues()
         for kinds in _GROUP_TABLE:
             await self._following.follow(kinds, self._follow_groups, self._leave_groups)
+        self._listen(self._informers.nodes(), Handlers(add=self._node, update=self._node_changed, delete=self._no_node))
+        await self._wait_told()
         await self._following.follow((QUOTAS,), self._follow_quotas, self._leave_quotas)
         await self._following.follow(RESERVATIONS, self._follow_reservations, self._leave_reservations)
         await self._following.follow(WORKLOADS, self._follow_workloads, self._leave_workloads)
@@ -118,11 +120,9 @@ class Feeding(Listening):
                     delete=self._following.undefined,
                 ),
             )
-        self._listen(self._informers.nodes(), Handlers(add=self._node, update=self._node_changed, delete=self._no_node))
         await self._wait_told()
-        self._listen(
-            self._informers.informer(PODS), Handlers(add=self._pod, update=self._pod_changed, delete=self._no_pod)
-        )
+        pods = Handlers(add=self._pod, update=self._pod_changed, delete=self._no_pod)
+        self._listen(self._informers.informer(PODS), pods)
         await self._wait_told()
 
     def lister(self, kind: Kind[Any]) -> ObjectLister:
@@ -154,12 +154,8 @@ class Feeding(Listening):
         self._read_queues()
 
     def _follow_groups(self, kind: Kind[Any]) -> None:
-        handlers: Handlers[Any]
-        if kind is POD_GROUPS:
-            handlers = Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
-        else:
-            handlers = self._foreign_group_handlers(kind)
-        self._attach(kind, handlers)
+        ours = Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
+        self._attach(kind, ours if kind is POD_GROUPS else self._foreign_group_handlers(kind))
 
     def _leave_groups(self, kind: Kind[Any]) -> None:
         self._detach(kind)
@@ -167,8 +163,7 @@ class Feeding(Listening):
             self._forget_group(kind, key)
 
     def _follow_quotas(self, kind: Kind[Any]) -> None:
-        handlers = Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota)
-        self._attach(kind, handlers)
+        self._attach(kind, Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota))
 
     def _leave_quotas(self, kind: Kind[Any]) -> None:
         self._detach(kind)
@@ -333,7 +328,7 @@ class Feeding(Listening):
 
     def _quota_changed(self, old: Quota, new: Quota) -> None:
         self.quotas[new.key] = new
-        if old.spec != new.spec:
+        if old.spec != new.spec or old.uid != new.uid:
             self._quota(new)
 
     def _reservation(self, raw: Raw) -> None:
@@ -345,7 +340,9 @@ class Feeding(Listening):
             return
         self.reservations[spec.key] = (RESERVATIONS[0], raw)
         known = self._world.quotas.get(spec.key)
-        self._world.set_quota(spec if known is None or spec.node else replace(spec, node=known.node))
+        if known is not None and known.uid == spec.uid and not spec.node:
+            spec = replace(spec, node=known.node)
+        self._world.set_quota(spec)
         self._changed()
 
     def _no_reservation(self, raw: Raw) -> None:

@@ -83,6 +83,9 @@ class Operation(ABC):
     def uncommit(self, scope: Scope) -> None:
         """Take a commit back."""
 
+    def mend(self, scope: Scope) -> None:  # noqa: B027 - most keep nothing for others
+        """Others of the same commit failed, and all that had to be was undone: set right what it keeps for them."""
+
 
 @dataclass(slots=True)
 class Allocate(Operation):
@@ -238,7 +241,6 @@ class AllocateQuota(Operation):
     slot: Slot
     node: str
     before: NodeInfo | None = field(default=None, init=False)
-    is_committed: bool = field(default=False, init=False)
 
     def apply(self, scope: Scope) -> Refusal | None:
         """Charge its queue, which may refuse; then let it stand on the node."""
@@ -257,8 +259,6 @@ class AllocateQuota(Operation):
         vector = world.vector_of(slot.spec.resources, world.flavors.of(self.node))
         world.ledger.release(world.path_of(slot.spec.queue), vector)
         world.lift(slot)
-        if self.is_committed:
-            world.refill_slot(slot, self.node)
         if self.before is not None:
             scope.nodes.restore(self.before)
 
@@ -273,11 +273,14 @@ class AllocateQuota(Operation):
             raise ValueError(lost)
         scope.world.refill_slot(self.slot, self.node)
         scope.effects.slots.append(self.slot)
-        self.is_committed = True
 
     def uncommit(self, scope: Scope) -> None:
-        """Not; its room leaves with the undoing."""
+        """Not."""
         scope.effects.slots.remove(self.slot)
+
+    def mend(self, scope: Scope) -> None:
+        """Its node keeps room for it, or no longer."""
+        scope.world.refill_slot(self.slot, self.node)
 
 
 @dataclass(slots=True)
@@ -315,8 +318,6 @@ class AllocateTaskToQuota(Operation):
         slot.take(task, 0.0)
         slot.idle_since, slot.was_used = self.idle_since, self.was_used
         task.slot, task.state, task.node = None, TaskState.PENDING, ""
-        if self.batch is not None:
-            scope.world.refill_slot(slot, slot.node)
         if self.before is not None:
             scope.nodes.restore(self.before)
 
@@ -335,9 +336,14 @@ class AllocateTaskToQuota(Operation):
         scope.registrar.fire("bind", self.task.job, (self.task,), self.slot.node)
 
     def uncommit(self, scope: Scope) -> None:
-        """Forget it; the slot's room is set right with the undoing."""
+        """Forget it."""
         scope.world.unassume(self.task)
         _take_from(scope.effects, self.batch, (self.task,))
+
+    def mend(self, scope: Scope) -> None:
+        """The slot's room is what its holders leave."""
+        if self.slot.node:
+            scope.world.refill_slot(self.slot, self.slot.node)
 
 
 def _reserve(scope: Scope, tasks: Sequence[Task], node: str) -> Refusal | None:

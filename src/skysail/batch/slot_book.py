@@ -6,7 +6,7 @@ from skysail.batch.accounts import Accounts
 from skysail.batch.model.job import Task, TaskState
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.resources import PODS
-from skysail.batch.model.slot import Slot
+from skysail.batch.model.slot import Slot, slot_key
 from skysail.batch.model.specs import QuotaSpec
 from skysail.batch.slot_room import is_room, places_taken, rest_of, rest_uid, room_of, slot_uid
 from skysail.batch.slot_use import is_for, owns, sat_before
@@ -17,35 +17,38 @@ class SlotBook(Accounts):
     """The world's slots."""
 
     def set_quota(self, spec: QuotaSpec) -> None:
-        """A Quota came or changed: slots are added, or (empty ones) taken away."""
-        if self.quotas.get(spec.key) == spec:
+        """A Quota came or changed: slots are added, or the last ones taken away; one made again begins anew."""
+        before = self.quotas.get(spec.key)
+        if before == spec:
             return
+        if before is not None and before.uid != spec.uid:
+            self.remove_quota(spec.key)
         self.quotas[spec.key] = spec
-        keep: set[str] = set()
+        known = {slot.index: slot for slot in self.slots.values() if slot.spec.key == spec.key}
         for index in range(spec.count):
+            if index in known:
+                self._respecify(known.pop(index), spec)
+                continue
             slot = Slot(spec, index, self.now)
-            known = self.slots.get(slot.key)
-            if known is not None:
-                self._respecify(known, spec)
-            else:
-                self.slots[slot.key] = slot
-                known = slot
-                if spec.node.get(index):
-                    self.bind_slot(slot, spec.node[index], charge_anyway=True)
-            keep.add(known.key)
-        for key in [key for key, slot in self.slots.items() if slot.spec.key == spec.key and key not in keep]:
-            self._drop_slot(self.slots[key])
+            self.slots[slot.key] = slot
+            if spec.node.get(index):
+                self.bind_slot(slot, spec.node[index], charge_anyway=True)
+        for slot in known.values():
+            self._drop_slot(slot)
         self.tell(Event.SLOT_CHANGED)
 
     def _respecify(self, slot: Slot, spec: QuotaSpec) -> None:
-        """A slot's Quota changed; one that is bound is charged anew where it is."""
-        node = slot.node
-        if not node or (slot.spec.resources, slot.spec.queue) == (spec.resources, spec.queue):
+        """A slot's Quota changed; one that is bound is charged anew where it is, and may be called otherwise there."""
+        node, key = slot.node, slot_key(spec, slot.index)
+        if (slot.spec.resources, slot.spec.queue, slot.key) == (spec.resources, spec.queue, key):
             slot.spec = spec
             return
         self.unbind_slot(slot)
+        del self.slots[slot.key]
         slot.spec = spec
-        self.bind_slot(slot, node, charge_anyway=True)
+        self.slots[key] = slot
+        if node:
+            self.bind_slot(slot, node, charge_anyway=True)
 
     def remove_quota(self, key: str) -> None:
         """A Quota is gone; tasks in its slots run on, charged by themselves."""

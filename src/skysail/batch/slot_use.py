@@ -5,14 +5,17 @@ from skysail.batch.model.slot import Slot
 
 
 def is_for(slot: Slot, job: Job) -> bool:
-    """Whether tasks of a job may be put into a slot, room and labels apart."""
+    """Whether tasks of a job may be put into a slot, room and labels apart.
+
+    A slot that is allocated once is, while in use, for the job that sits in it.
+    """
     refs = job.spec.quota_refs if job.spec is not None else ()
     return (
         slot.spec.queue == job.queue
         and slot.phase != "Releasing"
         and (not refs or slot.spec.name in refs)
         and (not slot.spec.owners or job.key in slot.spec.owners)
-        and not (slot.spec.allocate_once and slot.was_used)
+        and (not slot.spec.allocate_once or not slot.was_used or any(uid in job.tasks for uid in slot.holders))
     )
 
 

@@ -137,8 +137,10 @@ class Statement:
         except BaseException:
             for operation in reversed(done):
                 operation.uncommit(self._scope)
-            _undo_all(operations, self._scope)
-            self._scope.nodes.refresh()
+            try:
+                _undo_all(operations, self._scope)
+            finally:
+                self._mend(operations)
             raise
         if self.failures:
             self._take_back(operations, done)
@@ -172,6 +174,11 @@ class Statement:
             if evicting or _job_of(operation) in short:
                 operation.uncommit(self._scope)
                 operation.undo(self._scope)
+        self._mend(operations)
+
+    def _mend(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            operation.mend(self._scope)
         self._scope.nodes.refresh()
 
     def _expect_open(self) -> None:

@@ -40,12 +40,19 @@ class World(QueueBook):
             self.cache.add_node(node)
         if before is None and len(self._nodes) % NODES_AT_ONCE == 0:
             self.cache.update_snapshot(self.snapshot)
-        if self.flavors.set_node(node) and before is not None:
+        flavor = self.flavors.of(name)
+        self.flavors.set_node(node)
+        if self.flavors.of(name) != flavor and (before is not None or self._stands_something(name)):
             self._recharge()
         if before is None:
             self._tell_new_node(node)
         elif _matters(before) != _matters(node):
             self.tell(Event.NODE_CHANGED)
+
+    def _stands_something(self, node: str) -> bool:
+        """Whether anything is charged that stands on a node; it may be told of before its node is."""
+        ours = any(task.node == node for task in self.tasks.values())
+        return ours or node in self.slots_on or any(where == node for where, _ in self._foreign.values())
 
     def _tell_new_node(self, node: Node) -> None:
         """Wake those of whom a new node could hold at least one task; to the others it is no news."""
