@@ -4,6 +4,7 @@ import pytest
 
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.specs import FlavorSpec
+from skysail.batch.statement import Statement
 from tests.batch.lab import SEEDS, Lab, figures
 
 
@@ -232,3 +233,29 @@ def test_gangs_above_their_queue_go_quiet(seed):
     before = len(lab.evicted)
     lab.cycle(20)
     assert len(lab.evicted) == before
+
+
+@pytest.mark.parametrize(("gpus", "queues"), [(16, 1), (48, 3), (96, 6)])
+def test_of_many_queues_with_guarantees_those_are_named_that_would_have_to_give_and_only_a_few(
+    gpus, queues, monkeypatch
+):
+    lab = Lab()
+    lab.nodes(32, gpus=16)
+    for number in range(32):
+        lab.queue(f"q{number:02}", figures=figures(deserved=8, guarantee=8))
+        lab.gang(f"big{number:02}", 1, queue=f"q{number:02}", gpus=16)
+    lab.queue("speech", figures=figures(deserved=256))
+    lab.cycle()
+    simulated, evict = [], Statement.evict
+
+    def counted(self, job, tasks, reason="reclaim"):
+        simulated.append(job.key)
+        return evict(self, job, tasks, reason)
+
+    monkeypatch.setattr(Statement, "evict", counted)
+    lab.gang("small", gpus // 16, queue="speech", gpus=16)
+    lab.cycle()
+    assert lab.job("small").outcome.message.count("is guaranteed") == min(queues, 3)
+    more = f"; and {queues - 3} more queues do so"
+    assert lab.job("small").outcome.message.endswith(more) == (queues > 3)
+    assert len(simulated) <= 2 * queues

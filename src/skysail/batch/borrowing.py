@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skysail.batch.model.job import Job, TaskState
-from skysail.batch.model.outcome import Number, few
+from skysail.batch.model.outcome import NAMES_SAID, Number, few
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import ANY, PODS, amount_text
 from skysail.batch.moves import Guarded
@@ -69,8 +69,10 @@ class Kept:
     guarded: Sequence[Guarded] = ()
 
     def words(self, session: Session, job: Job) -> list[str]:
-        """Which queues keep whom, and why, to the job that waits."""
-        return [*_why_refused(session, job, self.refused), *_why_guarded(self.guarded)]
+        """Which queues keep whom, and why, to the job that waits: of the first few, and how many more there are."""
+        said = [*_why_refused(session, job, self.refused), *_why_guarded(self.guarded)]
+        more = [f"and {len(said) - NAMES_SAID} more queues do so"] if len(said) > NAMES_SAID else []
+        return said[:NAMES_SAID] + more
 
     def numbers(self) -> dict[str, Number]:
         """Whose guarantee, and how much; empty where none is a reason."""

@@ -160,12 +160,10 @@ class Reclaim:
                     return True
             elif len(legal) == len(units):
                 return False  # it does not fit with all of them gone
-        units = [*legal, *(each.unit for each in guarded)]
-        could = (
-            guarded and not self._kept.refused and Relief(session, job, units).could_fit(np.ones(len(units), np.bool_))
-        )
-        if could and (yield from self._fits_without(session, job, units)):
-            self._kept = Kept(guarded=guarded)
+        if guarded and not self._kept.refused:
+            found = yield from self._shortest(session, job, [*legal, *(each.unit for each in guarded)])
+            queues = {each.queue.name for each in guarded[: max(0, found - len(legal))]}
+            self._kept = Kept(guarded=[each for each in guarded if each.queue.name in queues])
         return False
 
     def _shortest(self, session: Session, job: Job, legal: Sequence[Unit]) -> StepsTo[int]:
