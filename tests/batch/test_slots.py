@@ -313,3 +313,20 @@ def test_what_is_told_of_before_its_node_is_charged_to_the_nodes_flavor(schedule
     lab.world.remove_quota("default/many")
     lab.cycle()
     assert lab.world.ledger.entries() == {}
+
+
+def test_a_copy_has_slots_where_they_are_and_not_where_they_were_said_to_be():
+    lab = Lab()
+    lab.nodes(2, cpu="1")
+    lab.queue("q")
+    spec = QuotaSpec("default", "many", "q", {"cpu": 1000}, uid="many", count=2, node={0: "n000", 1: "n001"})
+    lab.world.set_quota(replace(spec, expires=START + 100))
+    lab.world.remove_node("n000")
+    twin = copy_world(lab.world)
+    assert twin.ledger == lab.world.ledger
+    assert [slot.node for slot in twin.slots.values()] == ["", "n001"]
+    lab.world.now = START + 100
+    lab.cycle()
+    twin = copy_world(lab.world)
+    assert twin.ledger == lab.world.ledger
+    assert [slot.phase for slot in twin.slots.values()] == [slot.phase for slot in lab.world.slots.values()]

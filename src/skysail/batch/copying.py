@@ -52,11 +52,13 @@ def _copy_job(copy: World, job: Job, twin: Job) -> None:
 def _copy_rest(world: World, copy: World) -> None:
     for slot in world.slots.values():
         twin = copy.slots[slot.key]
-        if slot.node and not twin.node:
-            copy.bind_slot(twin, slot.node, charge_anyway=True)
+        if slot.node != twin.node:
+            copy.unbind_slot(twin)
+            if slot.node:
+                copy.bind_slot(twin, slot.node, charge_anyway=True)
         for uid in slot.holders:
             copy.seat(copy.tasks[uid], twin)
-        twin.was_used, twin.idle_since = slot.was_used, slot.idle_since
+        twin.phase, twin.was_used, twin.idle_since = slot.phase, slot.was_used, slot.idle_since
     copy.claims = dict(world.claims)
     copy.claims_made = world.claims_made
     copy.heads = {name: dict(heads) for name, heads in world.heads.items()}
