@@ -6,13 +6,23 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from skysail.api.meta import ObjectMeta
 from skysail.batch.copying import copy_world
 from skysail.batch.devices import ledger_of
 from skysail.batch.engine import Engine
+from skysail.batch.kinds import Quota
+from skysail.batch.kinds import quota as kinds
 from skysail.batch.kinds.parts import SCHEDULER_NAME
+from skysail.batch.kinds.quota import QuotaStatus, SlotStatus
+from skysail.batch.kinds.reading import read_quota
 from skysail.batch.model.specs import FlavorSpec, QuotaSpec
 from skysail.testing.builders import make_container
 from tests.batch.lab import ANY, GPU, START, Lab
+
+QUOTA = Quota(
+    metadata=ObjectMeta(namespace="default", name="many", uid="many"),
+    spec=kinds.QuotaSpec(queue="q", resources={"cpu": 1}, release_policy=kinds.ReleasePolicy("OnJobFinish")),
+)
 
 
 def slotted(count, resources, *, nodes=1, **capacity):
@@ -330,3 +340,26 @@ def test_a_copy_has_slots_where_they_are_and_not_where_they_were_said_to_be():
     twin = copy_world(lab.world)
     assert twin.ledger == lab.world.ledger
     assert [slot.phase for slot in twin.slots.values()] == [slot.phase for slot in lab.world.slots.values()]
+
+
+@pytest.mark.parametrize("when", ["after a restart", "after a take-over"])
+def test_a_slot_that_was_given_back_is_not_bound_again(when):
+    lab = slotted(2, {"cpu": 1000})
+    spec = replace(lab.world.quotas["default/many"], release="OnJobFinish")
+    lab.world.set_quota(spec)
+    lab.pod("p", queue="q", cpu="1")
+    lab.cycle()
+    lab.finish("p")
+    lab.cycle()
+    statuses = tuple(SlotStatus(slot.index, slot.phase, slot.node) for slot in lab.world.slots.values())
+    spec_of = msgspec.structs.replace(QUOTA.spec, count=2)
+    said, _ = read_quota(msgspec.structs.replace(QUOTA, spec=spec_of, status=QuotaStatus(slots=statuses)))
+    again = Lab()
+    again.nodes(1)
+    again.queue("q")
+    again.world.set_quota(said if when == "after a restart" else replace(said, node={}, released=frozenset()))
+    if when == "after a take-over":
+        again.world.place_slots({said.key: said})
+    again.cycle(2)
+    assert sorted(slot.phase for slot in again.world.slots.values()) == ["Bound", "Releasing"]
+    assert taken(again) == taken(lab) == {"pods": 1, "cpu": 1000}

@@ -201,9 +201,9 @@ class BatchScheduler:
 
     def _place_slots(self) -> None:
         """Let slots be where their objects say."""
-        nodes = {key: self.world.quotas[key].node for key in self.feeding.reservations}
-        quotas = {key: read_quota(quota)[0].node for key, quota in self.feeding.quotas.items()}
-        self.world.place_slots({**nodes, **quotas})
+        reservations = {key: self.world.quotas[key] for key in self.feeding.reservations}
+        quotas = {key: read_quota(quota)[0] for key, quota in self.feeding.quotas.items()}
+        self.world.place_slots({**reservations, **quotas})
 
     def _restore_claims(self) -> None:
         """Honour the promises that objects hold: for a process that was started, or leads, after they were made."""

@@ -31,7 +31,9 @@ class SlotBook(Accounts):
                 continue
             slot = Slot(spec, index, self.now)
             self.slots[slot.key] = slot
-            if spec.node.get(index):
+            if index in spec.released:
+                slot.phase = "Releasing"
+            elif spec.node.get(index):
                 self.bind_slot(slot, spec.node[index], charge_anyway=True)
         for slot in known.values():
             self._drop_slot(slot)
@@ -172,19 +174,23 @@ class SlotBook(Accounts):
             is_full = places_taken(account) > account.allocatable.get(PODS, 0)
             self.seat(task, min(fitting, key=lambda slot: (is_full and bool(slot.holders), slot.room_left(), slot.key)))
 
-    def place_slots(self, nodes: Mapping[str, Mapping[int, str]]) -> None:
-        """Slots stand where these statuses say, and tasks that run are found in them: for a process that leads now.
+    def place_slots(self, specs: Mapping[str, QuotaSpec]) -> None:
+        """Slots are where their statuses say, and tasks that run are found in them: for a process that leads now.
 
         Args:
-            nodes: Node by index, by the key of the Quota. A node that is not there holds no slot.
+            specs: The Quotas with what their statuses say, by key. A node that is not there holds no slot.
         """
         for slot in self.slots.values():
-            node = nodes.get(slot.spec.key, {}).get(slot.index, "")
+            said = specs.get(slot.spec.key)
+            released = said is not None and slot.index in said.released
+            node = said.node.get(slot.index, "") if said is not None and not released else ""
             node = node if node in self._nodes else ""
             if slot.node != node:
                 self._empty_slot(slot)
                 if node:
                     self.bind_slot(slot, node, charge_anyway=True)
+            if released:
+                slot.phase = "Releasing"
         for task in self.tasks.values():
             if task.slot is None and task.state in (TaskState.BOUND, TaskState.RELEASING):
                 self.find_seat(task)

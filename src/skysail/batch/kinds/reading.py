@@ -381,6 +381,7 @@ def read_quota(quota: Quota) -> tuple[specs.QuotaSpec, list[Problem]]:
         release_after_seconds=notes.seconds(spec.release_policy.after, "releasePolicy.after"),
         expires=expires,
         node={slot.index: slot.node_name for slot in quota.status.slots if slot.node_name},
+        released=frozenset(slot.index for slot in quota.status.slots if slot.phase == "Releasing"),
         zone=spec.topology.zone,
         created=created(quota),
     )

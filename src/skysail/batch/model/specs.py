@@ -268,7 +268,8 @@ class QuotaSpec:
         release: `Idle` gives it back after `release_after_seconds` without a holder; `OnJobFinish`; `Never`.
         release_after_seconds: See there.
         expires: Seconds since 1970 at which it ends; None is never.
-        node: The node it is bound to, as its status says.
+        node: The node it is bound to, as its status says, by index.
+        released: Slots that were given back, as its status says, by index.
         zone: The zone it shall be in; empty is any.
         created: Seconds since 1970.
     """
@@ -288,6 +289,7 @@ class QuotaSpec:
     release_after_seconds: float = 0.0
     expires: float | None = None
     node: Mapping[int, str] = field(default_factory=dict)
+    released: frozenset[int] = frozenset()
     zone: str = ""
     created: float = 0.0
 
