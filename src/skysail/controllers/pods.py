@@ -6,7 +6,7 @@ Source: pkg/api/v1/pod/util.go and pkg/controller/controller_utils.go, v1.36.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from skysail.api.core import Pod, PodCondition
 from skysail.api.meta import ApiObject, OwnerReference
@@ -64,16 +64,12 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
     if min_ready_seconds == 0:
         return True
     since = ready_since(pod)
-    return since is not None and since + timedelta(seconds=min_ready_seconds) <= now
+    return since is not None and (now - since).total_seconds() >= min_ready_seconds
 
 
 def seconds_until_next_available(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -> float | None:
     """How long until the next of the ready pods becomes available; None when none is on its way."""
-    waits = (
-        (since + timedelta(seconds=min_ready_seconds) - now).total_seconds()
-        for since in map(ready_since, pods)
-        if since is not None
-    )
+    waits = (min_ready_seconds - (now - since).total_seconds() for since in map(ready_since, pods) if since is not None)
     return min((wait for wait in waits if wait > 0), default=None)
 
 

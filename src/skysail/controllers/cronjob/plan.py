@@ -166,7 +166,7 @@ def _plan_run(cron_job: CronJob, schedule: Schedule, zone: tzinfo, notes: list[N
     if due is None:
         return Plan(status, tuple(notes), requeue_seconds=wait)
     deadline = cron_job.spec.starting_deadline_seconds
-    if deadline is not None and due + timedelta(seconds=deadline) < now:
+    if deadline is not None and (now - due).total_seconds() > deadline:
         words = f"Missed scheduled time to start a job: {due.astimezone(UTC):%a, %d %b %Y %H:%M:%S +0000}"
         notes.append(Note("Warning", "MissSchedule", words))
         return Plan(status, tuple(notes), requeue_seconds=wait)
@@ -208,8 +208,8 @@ def most_recent(cron_job: CronJob, schedule: Schedule, zone: tzinfo, now: dateti
     """
     earliest = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
     deadline = cron_job.spec.starting_deadline_seconds
-    if with_deadline and deadline is not None:
-        earliest = max(earliest, now - timedelta(seconds=deadline))
+    if with_deadline and deadline is not None and (now - earliest).total_seconds() > deadline:
+        earliest = now - timedelta(seconds=deadline)
     first = schedule.next_after(earliest, zone)
     if first is None or now < first:
         return Recent(earliest, None)

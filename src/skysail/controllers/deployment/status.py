@@ -7,7 +7,7 @@ Source: pkg/controller/deployment/{sync.go,progress.go}, util/deployment_util.go
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -85,7 +85,7 @@ def has_timed_out(deployment: Deployment, status: DeploymentStatus, now: datetim
         return False
     if current.reason == TIMED_OUT:
         return True
-    return current.last_update_time is None or current.last_update_time + timedelta(seconds=deadline) < now
+    return current.last_update_time is None or (now - current.last_update_time).total_seconds() > deadline
 
 
 def counted_status(
@@ -195,5 +195,5 @@ def seconds_until_progress_check(deployment: Deployment, status: DeploymentStatu
         return None
     if is_complete(deployment, status) or current.reason == TIMED_OUT or current.last_update_time is None:
         return None
-    left = (current.last_update_time + timedelta(seconds=deadline) - now).total_seconds()
+    left = deadline - (now - current.last_update_time).total_seconds()
     return max(left, 0.0) + 1.0

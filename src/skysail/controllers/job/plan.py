@@ -5,7 +5,7 @@ Source: pkg/controller/job/job_controller.go `syncJob`, `manageJob`, v1.36.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from skysail.api.batch import Job, JobCondition
 from skysail.api.core import Pod
@@ -158,7 +158,7 @@ def _seconds_to_deadline(job: Job, now: datetime) -> float | None:
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or start is None or is_suspended(job):
         return None
-    return (start + timedelta(seconds=limit) - now).total_seconds()
+    return limit - (now - start).total_seconds()
 
 
 def _end_by_indexes(view: JobView) -> JobCondition | None:

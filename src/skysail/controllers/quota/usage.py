@@ -4,7 +4,7 @@ Source: pkg/quota/v1/evaluator/core, pkg/controller/resourcequota, v1.36.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -87,7 +87,7 @@ def pod_usage(pod: Pod, now: datetime) -> Usage:
 def _is_overdue(pod: Pod, now: datetime) -> bool:
     """Whether its deletion is stuck, say on a lost node: its owner must be able to replace it within the quota."""
     deleted_at, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
-    return deleted_at is not None and grace is not None and now > deleted_at + timedelta(seconds=grace)
+    return deleted_at is not None and grace is not None and (now - deleted_at).total_seconds() > grace
 
 
 def _with_limits_as_requests(pod: Pod) -> Pod:
