@@ -100,6 +100,17 @@ def test_grace_can_only_be_shortened_and_never_ends_in_the_past() -> None:
     assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == ("2026-01-01T12:00:20Z", 1)
 
 
+@pytest.mark.parametrize("grace", [10**12, 2**63 - 1])
+def test_a_grace_of_more_than_all_years_ends_in_the_last_one_and_can_be_shortened(grace: int) -> None:
+    metadata = under_deletion(grace)
+    assert metadata["deletionGracePeriodSeconds"] == grace
+    assert metadata["deletionTimestamp"].startswith("9998-12-31T23:59:5")
+    assert lifecycle.shorten_grace(metadata, DeleteOptions(grace_period_seconds=grace - 1), NOW)
+    assert metadata["deletionTimestamp"].startswith("9998-12-31T23:59:5")
+    assert lifecycle.shorten_grace(metadata, DeleteOptions(grace_period_seconds=5), NOW)
+    assert metadata["deletionTimestamp"] in ("2026-01-01T12:00:04Z", "2026-01-01T12:00:05Z")
+
+
 def test_marking_again_brings_a_later_end_forward_and_keeps_an_earlier_one() -> None:
     metadata = under_deletion(30)
     lifecycle.mark_deleted(metadata, NOW)

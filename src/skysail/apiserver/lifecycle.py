@@ -6,7 +6,7 @@ Source: apiserver/pkg/registry/rest/{meta,create,update,delete}.go and generic/r
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from skysail.api.raw import Raw
@@ -16,6 +16,7 @@ from skysail.apiserver.status import bad_request
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_PREFIX = 58
+_LAST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
 _SYSTEM_FIELDS = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
@@ -180,9 +181,14 @@ def bump_generation(metadata: Raw) -> None:
 
 def begin_grace(metadata: Raw, seconds: int, now: datetime) -> None:
     """Start the deletion of an object that has time to end itself."""
-    metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=seconds))
+    metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=_writable(seconds, now)))
     metadata["deletionGracePeriodSeconds"] = seconds
     bump_generation(metadata)
+
+
+def _writable(seconds: int, now: datetime) -> int:
+    """A grace period no longer than to the last year that a timestamp can name; upstream's arithmetic wraps around."""
+    return min(seconds, int((_LAST_YEAR - now).total_seconds()))
 
 
 def shorten_grace(metadata: Raw, options: DeleteOptions, now: datetime) -> bool:
@@ -190,7 +196,8 @@ def shorten_grace(metadata: Raw, options: DeleteOptions, now: datetime) -> bool:
     current, wanted = metadata["deletionGracePeriodSeconds"], options.grace_period_seconds
     if wanted is None or wanted >= current:
         return False
-    ends = parse_timestamp(metadata["deletionTimestamp"]) - timedelta(seconds=current - wanted)
+    began = parse_timestamp(metadata["deletionTimestamp"]) - timedelta(seconds=_writable(current, now))
+    ends = began + timedelta(seconds=_writable(wanted, now))
     if ends < now:
         ends, wanted = now, min(wanted, 1)
     metadata["deletionTimestamp"] = timestamp(ends)
