@@ -87,16 +87,16 @@ RICH: dict[str, Any] = {
 }
 
 
-def contains(whole: Any, part: Any, path: str = "") -> None:
+def assert_contains(whole: Any, part: Any, path: str = "") -> None:
     """Fail at the first place where something of `part` is not in `whole`."""
     if isinstance(part, dict):
         for key, value in part.items():
             assert key in whole, f"{path}.{key} is lost"
-            contains(whole[key], value, f"{path}.{key}")
+            assert_contains(whole[key], value, f"{path}.{key}")
     elif isinstance(part, list):
         assert len(whole) >= len(part), path
         for number, value in enumerate(part):
-            contains(whole[number], value, f"{path}[{number}]")
+            assert_contains(whole[number], value, f"{path}[{number}]")
     else:
         assert whole == part, path
 
@@ -112,7 +112,7 @@ async def test_every_field_of_a_template_arrives_in_the_pod(cluster):
     await cluster.client.create(DEPLOYMENTS, body, "default")
     await cluster.settle()
     [pod] = msgspec.json.decode(await cluster.client.read_path("/api/v1/namespaces/default/pods"))["items"]
-    contains(pod, RICH)
+    assert_contains(pod, RICH)
 
 
 def raw(value: Any) -> msgspec.Raw:

@@ -1,15 +1,11 @@
 """The reflector against everything a server can do to it."""
 
 import asyncio
-import random
-from collections import deque
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from skysail.api.errors import (
     Expired,
-    Forbidden,
     InternalError,
     ServerTimeout,
     Status,
@@ -18,56 +14,11 @@ from skysail.api.errors import (
     TooManyRequests,
     Unreachable,
 )
-from skysail.informer import InformerMetrics, Reflector, ReflectorSettings
-from skysail.simulator.clock import run_virtual, settle
-from tests.informer.collection import Collection
+from skysail.informer import ReflectorSettings
+from skysail.simulator.clock import settle
+from tests.informer.reflecting import reflecting
 
 LISTS_ONLY = ReflectorSettings(use_watch_list=False)
-
-
-class Store:
-    """Notes what the reflector says."""
-
-    def __init__(self):
-        self.said: deque[str] = deque()
-
-    def add(self, obj):
-        self.said.append(f"add {obj.name}")
-
-    def update(self, obj):
-        self.said.append(f"update {obj.name}")
-
-    def delete(self, obj):
-        self.said.append(f"delete {obj.name}")
-
-    def replace(self, objects):
-        self.said.append(" ".join(["replace", *(obj.name for obj in objects)]))
-
-    def bookmark(self, version):
-        self.said.append(f"bookmark {version}")
-
-
-def reflecting(scenario, *, settings=None, prepare=None, before=None):
-    """Run `scenario(collection, store, reflector, clock)` beside a running reflector."""
-
-    async def main(clock):
-        collection, store = Collection(), Store()
-        if before is not None:
-            before(collection)
-        errors: list[Exception] = []
-        registry = CollectorRegistry()
-        reflector = Reflector(
-            collection, store, clock=clock, rng=random.Random(1), settings=settings, on_error=errors.append,
-            metrics=InformerMetrics(registry).for_scope("pods"),
-        )  # fmt: skip
-        reflector.errors = errors
-        reflector.value = lambda name: registry.get_sample_value(name, {"resource": "pods"})
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(reflector.run())
-            await scenario(collection, store, reflector, clock)
-            task.cancel()
-
-    run_virtual(main)
 
 
 def test_the_initial_list_is_streamed_and_the_same_stream_goes_on():
@@ -388,84 +339,6 @@ def test_a_watch_that_ends_at_once_and_empty_backs_off_and_lists():
         assert reflector.value("reflector_short_watches_total") >= 1
 
     reflecting(scenario)
-
-
-def test_any_other_error_starts_a_new_round_after_a_backoff(caplog):
-    async def scenario(collection, store, reflector, clock):
-        collection.put("a")
-        await asyncio.sleep(2)
-        collection.break_watches(Forbidden("no more"))
-        await settle()
-        assert not reflector.is_healthy
-        await settle(within=3)
-        assert reflector.is_healthy
-        assert store.said[-1] == "replace a"
-        assert reflector.value("reflector_failures_total") == 1
-
-    reflecting(scenario)
-    assert "server refuses to list or watch" in caplog.text
-
-
-def complaints(caplog):
-    return [record for record in caplog.records if record.levelname == "WARNING"]
-
-
-def test_a_server_that_was_never_reached_is_complained_of_once(caplog):
-    def unreachable(collection):
-        refused = Unreachable("connection refused")
-        collection.list_faults.extend([refused] * 5)
-        collection.watch_faults.extend([refused] * 5)
-
-    async def scenario(collection, store, reflector, clock):
-        await asyncio.sleep(5)
-        assert [each.getMessage() for each in complaints(caplog)] == ["server cannot be reached, will try again"]
-        await asyncio.sleep(300)
-        assert reflector.is_healthy
-        assert len(complaints(caplog)) == 1
-
-    reflecting(scenario, before=unreachable)
-
-
-def test_a_server_that_is_lost_is_complained_of_once_each_time_and_a_broken_watch_is_not(caplog):
-    async def scenario(collection, store, reflector, clock):
-        for lost in range(1, 3):
-            collection.put("a")
-            await asyncio.sleep(30)
-            collection.break_watches(Unreachable("connection reset"))
-            await asyncio.sleep(30)
-            assert len(complaints(caplog)) == lost - 1
-            collection.put("a")
-            await asyncio.sleep(1)
-            collection.watch_faults.extend([Unreachable("connection refused")] * 4)
-            collection.break_watches(Unreachable("connection reset"))
-            await asyncio.sleep(300)
-            assert reflector.is_healthy
-            assert len(complaints(caplog)) == lost
-
-    reflecting(scenario)
-
-
-def test_a_bug_in_a_round_does_not_kill_the_reflector(caplog):
-    def prepare_fails_once(collection):
-        watch = collection.watch
-        calls = []
-
-        def broken(**options):
-            calls.append(1)
-            if len(calls) == 1:
-                raise ZeroDivisionError("a bug")
-            return watch(**options)
-
-        collection.watch = broken
-
-    async def scenario(collection, store, reflector, clock):
-        await settle()
-        assert not reflector.is_healthy
-        await asyncio.sleep(3)
-        assert reflector.is_healthy
-
-    reflecting(scenario, before=prepare_fails_once)
-    assert "a bug" in caplog.text
 
 
 def test_lists_watches_and_events_are_counted():

@@ -64,7 +64,7 @@ def scheduler(
 
 def _configuration(file: Path | None, gates_text: str, factories: "PluginFactories") -> "ResolvedConfiguration":
     """The configuration as it will run, the lease included."""
-    from dataclasses import replace as replaced
+    import dataclasses
 
     from msgspec.structs import replace
 
@@ -76,7 +76,7 @@ def _configuration(file: Path | None, gates_text: str, factories: "PluginFactori
     gates = feature_gates(parse_feature_gates(gates_text))
     found = load_configuration(text, gates, extension_points(factories), file=str(file or ""))
     election = replace(found.source.leader_election, resource_name=lease_name(found))
-    return replaced(found, source=replace(found.source, leader_election=election))
+    return dataclasses.replace(found, source=replace(found.source, leader_election=election))
 
 
 def parse_feature_gates(text: str) -> dict[str, bool]:

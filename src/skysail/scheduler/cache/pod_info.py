@@ -19,7 +19,7 @@ from skysail.api.labels import Selector
 from skysail.api.resources import PodResources, is_accounted, pod_resources, request_quantities, to_amounts
 
 ContainerRequests = tuple[tuple[tuple[str, str], ...], ...]
-NOT_STARTED = (1 << 32) - 1
+LAST_SECOND = (1 << 32) - 1
 """The second of the start of a pod that has not started."""
 LEAST_PRIORITY, MOST_PRIORITY = -(1 << 31), (1 << 31) - 1
 """A priority is an int32."""
@@ -62,7 +62,7 @@ def importance_of(priority: int, start: datetime | None) -> int:
     fast, still comes before a pod that has not started.
     Source: pkg/scheduler/util `MoreImportantPod`, v1.36.
     """
-    second = NOT_STARTED if start is None else min(max(int(start.timestamp()), 0), NOT_STARTED - 1)
+    second = LAST_SECOND if start is None else min(max(int(start.timestamp()), 0), LAST_SECOND - 1)
     return ~min(max(priority, LEAST_PRIORITY), MOST_PRIORITY) << 32 | second
 
 
