@@ -355,7 +355,7 @@ class Reflector(Generic[T]):
         if self._metrics is not None:
             self._metrics.failures.inc()
         fields = {"reflector": self.name, "error": str(error)}
-        if isinstance(error, Unreachable) and self._has_reason_to_complain():
+        if isinstance(error, Unreachable) and self._note_unreachable():
             _log.warning("server cannot be reached, will try again", extra=fields)
         elif isinstance(error, (Expired, Unreachable, TooManyRequests)):
             _log.debug("watch interrupted, will go on", extra=fields)
@@ -368,8 +368,11 @@ class Reflector(Generic[T]):
         if self._on_error is not None:
             self._on_error(error)
 
-    def _has_reason_to_complain(self) -> bool:
-        """Whether nothing was heard yet, or nothing since the last failure; once until something is heard."""
+    def _note_unreachable(self) -> bool:
+        """Note a failure; whether to complain of it: nothing was heard yet, or nothing since the last one.
+
+        Once, until something is heard.
+        """
         lasting = not self.versions.last or self._failed_at >= self._heard_at
         self._failed_at = self._clock.monotonic()
         if not lasting or self._complained_at >= self._heard_at:
