@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from skysail.api.core import Pod
 from skysail.api.errors import ConfigError
+from skysail.api.node import Node
 from skysail.scheduler.config.types import Extender, ExtenderTLSConfig
 from skysail.scheduler.explain import compare, explain_scenario, load_scenarios
 from skysail.scheduler.extenders.answers import (
@@ -17,7 +19,9 @@ from skysail.scheduler.extenders.answers import (
     read_preemption,
     read_priorities,
 )
-from skysail.scheduler.extenders.talking import server_config
+from skysail.scheduler.extenders.chain import Candidate, ExtenderChain
+from skysail.scheduler.extenders.talking import server_configs
+from skysail.scheduler.framework.conversation import Reply, hold
 from skysail.scheduler.registry import REGISTRY
 
 URL = "http://extender.test"
@@ -93,17 +97,38 @@ def test_victims_are_read_by_uid():
 
 
 def test_https_without_a_certificate_authority_is_not_verified_and_with_one_it_is():
-    bare = server_config(Extender(url_prefix="https://x", enable_https=True), "extenders[0]")
+    (bare,) = server_configs([Extender(url_prefix="https://x", enable_https=True)]).values()
     assert bare.insecure
     tls = ExtenderTLSConfig(ca_data=base64.b64encode(b"pem").decode(), server_name="x")
-    checked = server_config(Extender(url_prefix="https://x", enable_https=True, tls_config=tls), "extenders[0]")
+    (checked,) = server_configs([Extender(url_prefix="https://x", enable_https=True, tls_config=tls)]).values()
     assert (checked.insecure, checked.ca_data, checked.tls_server_name) == (False, b"pem", "x")
 
 
 def test_certificates_that_cannot_be_used_are_refused_with_their_place():
     missing = ExtenderTLSConfig(ca_file="/nowhere/ca.pem")
     with pytest.raises(ConfigError, match=r"extenders\[0\]\.tlsConfig\.caFile"):
-        server_config(Extender(url_prefix="https://x", tls_config=missing), "extenders[0]")
+        server_configs([Extender(url_prefix="https://x", tls_config=missing)])
     lonely = ExtenderTLSConfig(cert_data=base64.b64encode(b"pem").decode())
     with pytest.raises(ConfigError, match="needed together"):
-        server_config(Extender(url_prefix="https://x", tls_config=lonely), "extenders[0]")
+        server_configs([Extender(url_prefix="https://x", tls_config=lonely)])
+
+
+def test_two_ways_to_reach_one_url_are_refused():
+    plain = Extender(url_prefix="https://x", filter_verb="filter")
+    named = Extender(
+        url_prefix="https://x", prioritize_verb="prioritize", tls_config=ExtenderTLSConfig(server_name="y")
+    )
+    assert list(server_configs([plain, plain])) == ["https://x"]
+    with pytest.raises(ConfigError, match=r"extenders\[1\]\.tlsConfig: differs from that of extenders\[0\]"):
+        server_configs([plain, named])
+
+
+def test_the_scores_of_two_extenders_with_one_url_add_up():
+    chain = ExtenderChain([Extender(url_prefix=URL, prioritize_verb=verb, weight=2) for verb in ("near", "cheap")])
+    candidates = [Candidate(name, Node(), name) for name in ("a", "b")]
+    answers = {
+        "near": b'[{"host": "a", "score": 3}]',
+        "cheap": b'[{"host": "a", "score": 1}, {"host": "b", "score": 4}]',
+    }
+    found = hold(chain.prioritize(Pod(), candidates, []), lambda call: Reply(200, answers[call.verb]))
+    assert found == {URL: [80, 80]}

@@ -15,7 +15,7 @@ from skysail.api.ports import Clock, Request, Response
 from skysail.api.raw import Raw
 from skysail.client.http import HttpTransport
 from skysail.scheduler.config.types import Extender
-from skysail.scheduler.extenders.talking import server_config
+from skysail.scheduler.extenders.talking import server_configs
 from skysail.scheduler.framework.conversation import Call, Reply
 from skysail.scheduler.scripted import Requests
 
@@ -31,15 +31,13 @@ class LiveExtenders(Requests):
         clock: Measures calls.
 
     Raises:
-        ConfigError: A certificate cannot be used.
+        ConfigError: A certificate cannot be used, or the TLS of one `urlPrefix` is set in two ways.
     """
 
     def __init__(self, extenders: Sequence[Extender], objects: Iterable[Raw], clock: Clock) -> None:
         super().__init__(objects)
         self._clock = clock
-        self._servers = {
-            each.url_prefix: server_config(each, f"extenders[{index}]") for index, each in enumerate(extenders)
-        }
+        self._servers = server_configs(extenders)
 
     def answer(self, call: Call) -> Reply:
         """Ask; an extender that gives no answer in time is a reply with an error."""

@@ -131,8 +131,8 @@ class ExtenderChain:
         """Ask for scores, all at once. An extender that fails scores nothing.
 
         Returns:
-            By extender, what it adds to the total of each candidate, in their order; none for an extender that said
-            nothing about any of them.
+            By `urlPrefix`, what the extenders there add to the total of each candidate, in their order; none for an
+            extender that said nothing about any of them.
         """
         interested = list(self._interested(pod))
         asked = [extender for extender in interested if extender.prioritize_verb]
@@ -156,7 +156,9 @@ class ExtenderChain:
             for each in found:
                 scores[each.host] = scores.get(each.host, 0) + each.score * extender.weight * SCALE
             if any(candidate.name in scores for candidate in candidates):
-                points[extender.url_prefix] = [scores.get(candidate.name, 0) for candidate in candidates]
+                before = points.get(extender.url_prefix) or [0] * len(candidates)
+                given = [scores.get(candidate.name, 0) for candidate in candidates]
+                points[extender.url_prefix] = [sum(pair) for pair in zip(before, given, strict=True)]
         return points
 
     def preempt(

@@ -1,7 +1,7 @@
 """Holds conversations with extenders over the network. Shell, not core.
 
-One transport an extender, with its TLS. `parallelism` bounds how many calls are under way. A call that gets no answer
-in time, or none at all, is a reply with an error: what becomes of it the thinking side decides.
+One transport for each `urlPrefix`, with its TLS. `parallelism` bounds how many calls are under way. A call that gets no
+answer in time, or none at all, is a reply with an error: what becomes of it the thinking side decides.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class ExtenderTalk:
         transport: Makes a transport to one extender; HTTP by default.
 
     Raises:
-        ConfigError: A URL or a certificate cannot be used.
+        ConfigError: A URL or a certificate cannot be used, or the TLS of one `urlPrefix` is set in two ways.
     """
 
     def __init__(
@@ -65,8 +65,7 @@ class ExtenderTalk:
         self._clock, self._turn = clock, asyncio.Semaphore(parallelism)
         make = transport or _http(clock)
         self._transports: dict[str, Transport] = {
-            extender.url_prefix: make(server_config(extender, f"extenders[{index}]"))
-            for index, extender in enumerate(extenders)
+            prefix: make(server) for prefix, server in server_configs(extenders).items()
         }
         needs_nodes = [
             each for each in extenders if not each.node_cache_capable and (each.filter_verb or each.prioritize_verb)
@@ -140,16 +139,29 @@ def _http(clock: Clock) -> TransportMaker:
     return lambda server: HttpTransport(server, clock=clock)
 
 
-def server_config(extender: Extender, path: str) -> ServerConfig:
-    """How to reach an extender.
+def server_configs(extenders: Sequence[Extender]) -> dict[str, ServerConfig]:
+    """How to reach the extenders, by `urlPrefix`.
 
     Args:
-        extender: As configured.
-        path: Its place in the configuration, for messages.
+        extenders: As configured.
 
     Raises:
-        ConfigError: A file cannot be read.
+        ConfigError: A file cannot be read, or the TLS of one `urlPrefix` is set in two ways.
     """
+    first: dict[str, int] = {}
+    for index, extender in enumerate(extenders):
+        other = first.setdefault(extender.url_prefix, index)
+        if _tls(extender) != _tls(extenders[other]):
+            message = f"differs from that of extenders[{other}], whose urlPrefix is the same"
+            raise ConfigError(message, path=f"extenders[{index}].tlsConfig")
+    return {prefix: _server_config(extenders[index], f"extenders[{index}]") for prefix, index in first.items()}
+
+
+def _tls(extender: Extender) -> tuple[bool, ExtenderTLSConfig]:
+    return extender.enable_https, extender.tls_config or ExtenderTLSConfig()
+
+
+def _server_config(extender: Extender, path: str) -> ServerConfig:
     tls = extender.tls_config or ExtenderTLSConfig()
     place = f"{path}.tlsConfig"
     ca = _bytes(tls.ca_data, tls.ca_file, f"{place}.caFile")
