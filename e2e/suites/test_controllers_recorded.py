@@ -14,7 +14,7 @@ from e2e.harness.recording import record_all
 from skysail.testing.transcripts.comparing import compare
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
-DEFAULT = "rs-create-scale,deploy-recreate,sts-parallel,ds-taints,gc-two-owners-foreground,taint-noexecute"
+DEFAULT = "rs-create-scale,deploy-recreate,sts-parallel,ds-roll-taints,gc-two-owners-foreground,taint-noexecute"
 CHOSEN = tuple(os.environ.get("TRANSCRIPTS", DEFAULT).split(","))
 FILES = sorted(file for file in GOLDEN.glob("controllers*/*.json") if file.stem.startswith(CHOSEN))
 
