@@ -179,6 +179,11 @@ def test_a_replica_sets_suffix_is_the_one_that_the_real_controller_gives_it() ->
     assert template_hash(raw(RICH)) == "5fdd9fb8bb"
 
 
+def suffix_with(memory: str) -> str:
+    container = {"name": "main", "image": "x", "resources": {"requests": {"memory": memory}}}
+    return template_hash(raw({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}))
+
+
 @pytest.mark.parametrize(
     ("quantity", "suffix"),
     [
@@ -204,13 +209,61 @@ def test_a_replica_sets_suffix_is_the_one_that_the_real_controller_gives_it() ->
     ],
 )
 def test_a_quantity_counts_in_a_suffix_as_it_is_spelt(quantity: str, suffix: str) -> None:
-    container = {"name": "main", "image": "x", "resources": {"requests": {"memory": quantity}}}
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
-    assert template_hash(raw(template)) == suffix
+    assert suffix_with(quantity) == suffix
 
 
 @pytest.mark.parametrize(
-    "quantity", ["1Ei", "900000Gi", "0.5Gi", "9223372036854775807", "1e9999", "", None, "no quantity"]
+    ("quantity", "suffix"),
+    [
+        ("1Ei", "5c4546bb98"),
+        ("900000Gi", "5f485f7f9d"),
+        ("7Ei", "654789bb48"),
+        ("7.5Ei", "7cf865bb57"),
+        ("-1Ei", "8c566bf9f"),
+        ("8Ei", "77c79566f6"),
+        ("-8Ei", "5d55d48499"),
+        ("16Ei", "77c79566f6"),
+        ("100Ti", "58cc495d55"),
+        ("10Ti", "6b8496d477"),
+        ("1Pi", "664447fd46"),
+        ("12Pi", "6ffc56f5d4"),
+        ("12345678901Ki", "78c9cbd6c5"),
+        ("123456789012Ki", "5ccdc9bb55"),
+        ("0.5Gi", "597f47cf59"),
+        ("0.1Mi", "778f4c7b8c"),
+        ("1.123456789Gi", "68967cf79d"),
+        ("999999999999999999", "657b45979d"),
+        ("1000000000000000001", "7dff945f68"),
+        ("1000000000000000000", "566564f5f8"),
+        ("9223372036854775808", "5b8cfb4846"),
+        ("-1234567890123456789", "787cd55488"),
+        ("123456789012345678901234567890", "6465d59cc"),
+        ("1234567890.123456789", "7b7cfdcf8c"),
+        ("1234567890123456789m", "656b6ddb4c"),
+        ("1234567890123456789e3", "6659db9867"),
+        ("1234567890123456789012e-6", "664fff9b49"),
+        ("12345678901234567891M", "7fdd96765b"),
+        ("0.0000000001", "5f7cbcb94b"),
+    ],
+)
+def test_a_quantity_of_any_length_counts_in_a_suffix_as_go_holds_it(quantity: str, suffix: str) -> None:
+    """The suffixes are `ComputeHash` of kube-controller-manager 1.36.3, over the quantity as the server keeps it."""
+    assert suffix_with(quantity) == suffix
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        "1Ei",
+        "900000Gi",
+        "0.5Gi",
+        "9223372036854775807",
+        "1e9999",
+        "1234567890123456789e999999999",
+        "",
+        None,
+        "no quantity",
+    ],
 )
 def test_any_quantity_has_a_suffix(quantity: str | None) -> None:
     reference = {"resource": "limits.cpu", "divisor": quantity}

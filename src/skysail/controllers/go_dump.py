@@ -9,9 +9,6 @@ as what they point to. The types come from a table made by reflection from k8s.i
 
 Source: pkg/util/hash `DeepHashObject`, apimachinery/pkg/util/dump `ForHash`, v1.36: spew's `%#v` with sorted keys,
 without methods, pointer addresses and capacities.
-
-Differs: quantities that Go holds as decimals of arbitrary length, those beyond 15 to 18 digits (`1Ei`, `900000Gi`), are
-written as the whole number they mean.
 """
 
 import re
@@ -32,6 +29,9 @@ _FIXED: Mapping[str, str] = {
 _DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _QUANTITY_TEXT = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?")
+_NANO, _WORD = -9, (1 << 64) - 1
+_LARGEST_EXPONENT = 1_000
+"""Servers refuse larger ones."""
 _QUANTITY, _INT_OR_STRING = "resource.Quantity", "intstr.IntOrString"
 
 
@@ -100,29 +100,43 @@ def _int_or_string(value: object) -> str:
 def _quantity(text: str) -> str:
     """A quantity as Go parses it: a number and a power of ten, or a whole number that had a binary suffix.
 
-    Go keeps the spelling where it is near enough to the canonical one.
+    Go keeps the spelling where it is near enough to the canonical one; and what may not fit into 64 bits, by a rough
+    count of digits, is a decimal of any length.
     """
     found = _QUANTITY_TEXT.fullmatch(text)
     if found is None or text == "0":
-        return _parsed_quantity(0, 0, "0", "DecimalSI")
+        return _in_64_bits(0, 0, "0", "DecimalSI")
     sign, whole, fraction, suffix = found.groups(default="")
     whole = whole.lstrip("0") or "0"
-    digits, positive = whole + fraction, sign != "-"
+    digits = whole + fraction
     if suffix in _BINARY_EXPONENTS:
-        number, exponent = int(whole), _BINARY_EXPONENTS[suffix]
-        keeps = not fraction and number & 7 != 0
-        value = number << exponent
-        return _parsed_quantity(value if positive else -value, 0, text if keeps else "", "BinarySI")
-    power, form = _DECIMAL_EXPONENTS.get(suffix), "DecimalSI"
-    if power is None:
-        power, form = int(suffix[1:]), "DecimalExponent"
-    scale = power - len(fraction)
-    keeps = scale % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
-    value = int(digits)
-    return _parsed_quantity(value if positive else -value, scale, text if keeps else "", form)
+        power, form, factor = 0, "BinarySI", 1 << _BINARY_EXPONENTS[suffix]
+        room = -1 if fraction else 14 - len(whole) - _BINARY_EXPONENTS[suffix] * 3 // 10
+        keeps = int(digits) & 7 != 0
+    else:
+        by_letter = suffix in _DECIMAL_EXPONENTS
+        power, factor = _DECIMAL_EXPONENTS[suffix] if by_letter else int(suffix[1:]), 1
+        form = "DecimalSI" if by_letter else "DecimalExponent"
+        room = 18 - len(digits)
+        keeps = (power - len(fraction)) % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
+    scale, value = power - len(fraction), int(digits) * (-factor if sign == "-" else factor)
+    if (room >= 0 and scale >= _NANO) or abs(power) > _LARGEST_EXPONENT:
+        return _in_64_bits(value, scale, text if keeps else "", form)
+    return _decimal(value, scale, form)
 
 
-def _parsed_quantity(value: int, scale: int, text: str, form: str) -> str:
+def _in_64_bits(value: int, scale: int, text: str, form: str) -> str:
     number = f"i:(resource.int64Amount){{value:(int64){value} scale:(resource.Scale){scale}}}"
     no_decimal = "d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>}"
     return f"{{{number} {no_decimal} s:(string){text} Format:(resource.Format){form}}}"
+
+
+def _decimal(value: int, scale: int, form: str) -> str:
+    """A quantity that Go holds as a decimal: in nano-units, written as words of 64 bits, the lowest first."""
+    shift = scale - _NANO
+    nano = abs(value) * 10**shift if shift >= 0 else -(-abs(value) // 10**-shift)
+    words = " ".join(str(nano >> bits & _WORD) for bits in range(0, nano.bit_length(), 64))
+    unscaled = f"unscaled:(big.Int){{neg:(bool){'true' if value < 0 else 'false'} abs:(big.nat)[{words}]}}"
+    no_number = "i:(resource.int64Amount){value:(int64)0 scale:(resource.Scale)0}"
+    decimal = f"d:(resource.infDecAmount){{Dec:(*inf.Dec){{{unscaled} scale:(inf.Scale){-_NANO}}}}}"
+    return f"{{{no_number} {decimal} s:(string) Format:(resource.Format){form}}}"
