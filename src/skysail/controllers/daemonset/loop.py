@@ -1,29 +1,34 @@
 """The daemon set controller's shell.
 
 Source: pkg/controller/daemon/daemon_controller.go, v1.36.
-
-Differs: two revisions of the same template are not made one; the newer is used, and the older goes with its age.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from skysail.api.apps import ControllerRevision, DaemonSet
 from skysail.api.core import Pod
+from skysail.api.errors import NotFound
 from skysail.api.kinds import DAEMONSETS, PODS
-from skysail.api.meta import LabelSelector
+from skysail.api.labels import Selector
+from skysail.api.meta import ApiObject, LabelSelector
 from skysail.api.node import Node
 from skysail.controller.controller import Result
 from skysail.controller.ref_manager import ControllerRefManager
-from skysail.controller.watches import For, Owns, Watch
+from skysail.controller.watches import For
 from skysail.controllers.builtin import PODS_BY_NODE, BuiltinController, Selectors, index_by_node
+from skysail.controllers.daemonset.history import (
+    History,
+    bearing_another_hash,
+    hash_in,
+    sort_out_history,
+    superfluous_history,
+)
 from skysail.controllers.daemonset.placement import daemon_pod, should_run
 from skysail.controllers.daemonset.plan import (
     Plan,
     by_node,
     next_backoff,
     plan_daemon_set,
-    superfluous_history,
 )
 from skysail.controllers.daemonset.status import daemon_set_status
 from skysail.controllers.history.revisions import REVISION_LABEL, daemon_revision_hash
@@ -40,13 +45,10 @@ class DaemonSetController(BuiltinController):
     name = "daemonset"
     workers = 2
 
-    @property
-    def watches(self) -> Sequence[Watch[Any]]:
-        """Daemon sets and their revisions; pods and nodes have handlers of their own."""
-        return (For(DaemonSet), Owns(ControllerRevision))
+    watches = (For(DaemonSet),)
 
     def setup(self) -> None:
-        """Hook up pods and nodes."""
+        """Hook up pods, revisions and nodes."""
         self.selectors = Selectors()
         self.pod_control = PodControl(self.api, self.recorder, self.clock)
         self._backoffs: dict[tuple[str, int, str], tuple[float, float]] = {}
@@ -56,6 +58,9 @@ class DaemonSetController(BuiltinController):
         self.informer(Pod).add_handler(
             Handlers(add=self._pod_added, update=self._pod_changed, delete=self._pod_gone), name=self.name
         )
+        self.informer(ControllerRevision).add_handler(
+            Handlers(add=self._revision_added, update=self._changed, delete=self._revision_gone), name=self.name
+        )
         self.informer(Node).add_handler(Handlers(add=self._node_seen, update=self._node_changed), name=self.name)
 
     # What wakes it
@@ -64,11 +69,11 @@ class DaemonSetController(BuiltinController):
         self.pod_control.forget(daemon_set)
         self._backoffs = {key: value for key, value in self._backoffs.items() if key[0] != daemon_set.uid}
 
-    def _owner(self, pod: Pod) -> DaemonSet | None:
-        reference = controller_of(pod)
+    def _owner(self, obj: ApiObject) -> DaemonSet | None:
+        reference = controller_of(obj)
         if reference is None or reference.kind != DAEMONSETS.name:
             return None
-        found = self.lister(DaemonSet).named(reference.name, pod.namespace)
+        found = self.lister(DaemonSet).named(reference.name, obj.metadata.namespace)
         return found if found is not None and found.uid == reference.uid else None
 
     def _wake(self, daemon_set: DaemonSet | None) -> None:
@@ -85,10 +90,14 @@ class DaemonSetController(BuiltinController):
             self._wake(owner)
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
-        if old.metadata.resource_version == new.metadata.resource_version:
-            return
-        if new.metadata.deletion_timestamp is not None:
+        if new.metadata.deletion_timestamp is None:
+            self._changed(old, new)
+        elif old.metadata.resource_version != new.metadata.resource_version:
             self._pod_gone(new)
+
+    def _changed(self, old: ApiObject, new: ApiObject) -> None:
+        """Wake whose a pod or revision was and whose it is; if nobody's, whose it might be."""
+        if old.metadata.resource_version == new.metadata.resource_version:
             return
         before, after = self._owner(old), self._owner(new)
         if before is not None and (after is None or after.uid != before.uid):
@@ -104,9 +113,19 @@ class DaemonSetController(BuiltinController):
             self.pod_control.saw_deleted(owner, pod)
             self._wake(owner)
 
-    def _wake_matching(self, pod: Pod) -> None:
-        for daemon_set in self.lister(DaemonSet).list(pod.namespace):
-            if self.selectors.of(daemon_set.uid, daemon_set.spec).matches(pod.metadata.labels):
+    def _revision_added(self, revision: ControllerRevision) -> None:
+        """One that has an owner tells it nothing: the owner made it."""
+        if revision.metadata.deletion_timestamp is not None:
+            self._revision_gone(revision)
+        elif controller_of(revision) is None:
+            self._wake_matching(revision)
+
+    def _revision_gone(self, revision: ControllerRevision) -> None:
+        self._wake(self._owner(revision))
+
+    def _wake_matching(self, obj: ApiObject) -> None:
+        for daemon_set in self.lister(DaemonSet).list(obj.metadata.namespace):
+            if self.selectors.of(daemon_set.uid, daemon_set.spec).matches(obj.metadata.labels):
                 self._wake(daemon_set)
 
     def _node_seen(self, node: Node) -> None:
@@ -141,19 +160,42 @@ class DaemonSetController(BuiltinController):
             self.api, daemon_set, DAEMONSETS, hash_label=REVISION_LABEL, hash_rule=daemon_revision_hash
         )
         selector = self.selectors.of(daemon_set.uid, daemon_set.spec)
-        known = await store.claim(self.claimable_by(daemon_set, ControllerRevision), selector)
-        present, collisions = await store.sync(known)
-        revision = present.metadata.labels.get(REVISION_LABEL, "")
+        history = await self._history(daemon_set, store, selector)
+        if history is None:
+            return None
+        present, collisions = await store.sync(history.wanted)
+        revision = hash_in(present)
         may_act = await self.pod_control.may_act(daemon_set, selector, lambda: self.controlled_by(daemon_set.uid, Pod))
         retry, error = await self._act(daemon_set, revision) if may_act else (None, None)
         awaited = await self._report(daemon_set, revision, collisions, observed=may_act)
         if error is not None:
             raise error
         if may_act:
-            old = [item for item in known if item.name != present.name]
             limit = 10 if daemon_set.spec.revision_history_limit is None else daemon_set.spec.revision_history_limit
-            await store.delete(superfluous_history(old, self.controlled_by(daemon_set.uid, Pod), limit))
+            await store.delete(superfluous_history(history.old, self.controlled_by(daemon_set.uid, Pod), limit))
         return Result(min((wait for wait in (retry, awaited) if wait is not None), default=None))
+
+    async def _history(self, daemon_set: DaemonSet, store: RevisionStore, selector: Selector) -> History | None:
+        """The set's revisions, put right; None when pods were relabelled: when that is seen, the set is woken again."""
+        known = await store.claim(self.claimable_by(daemon_set, ControllerRevision), selector)
+        history = sort_out_history(daemon_set.spec.template, await store.label(known))
+        kept = history.wanted.existing
+        if kept is None or not history.duplicates:
+            return history
+        mislabelled = bearing_another_hash(kept, await self._claim(daemon_set))
+        for pod in mislabelled:
+            await self._relabel(pod, hash_in(kept))
+        if mislabelled:
+            return None
+        await store.delete(history.duplicates)
+        return history
+
+    async def _relabel(self, pod: Pod, revision: str) -> None:
+        patch = {"metadata": {"uid": pod.uid, "labels": {REVISION_LABEL: revision}}}
+        try:
+            await self.api.patch(PODS, pod.name, pod.namespace, patch)
+        except NotFound:
+            return
 
     async def _claim(self, daemon_set: DaemonSet) -> Sequence[Pod]:
         selector = self.selectors.of(daemon_set.uid, daemon_set.spec)

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from skysail.api.apps import ControllerRevision, DaemonSet
+from skysail.api.apps import DaemonSet
 from skysail.api.core import Pod
 from skysail.api.node import Node
 from skysail.controllers.daemonset.placement import is_updated, should_run, target_node
 from skysail.controllers.daemonset.rollout import Scene, allows_surge, plan_rollout
-from skysail.controllers.history.revisions import REVISION_LABEL, hash_of
 from skysail.controllers.pods import is_available, is_ready, is_terminal
 
 BURST_REPLICAS = 250
@@ -144,19 +143,6 @@ def _surplus(daemon_set: DaemonSet, living: Sequence[Pod], revision: str, now: d
     if new and old and (not is_ready(old[0]) or is_available(new[0], daemon_set.spec.min_ready_seconds, now)):
         surplus.append(old[0])
     return surplus
-
-
-def superfluous_history(old: Sequence[ControllerRevision], pods: Iterable[Pod], limit: int) -> list[ControllerRevision]:
-    """The oldest revisions beyond the limit; those of which there are still pods are kept.
-
-    Args:
-        old: All but the present one, in order.
-        pods: The set's.
-        limit: How many old revisions to keep.
-    """
-    in_use = {pod.metadata.labels.get(REVISION_LABEL) for pod in pods}
-    idle = [item for item in old if hash_of(item) not in in_use]
-    return idle[: max(0, len(old) - limit)]
 
 
 def next_backoff(current: float) -> float:

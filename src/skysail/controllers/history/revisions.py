@@ -101,10 +101,8 @@ def wanted_revision(template: msgspec.Raw, revisions: Sequence[ControllerRevisio
     equal = [item for item in revisions if normal_template(revision_template(item)) == wanted]
     if not equal:
         return WantedRevision(None, next_number(revisions))
-    last = revisions[-1]
-    if last is equal[-1] or normal_template(revision_template(last)) == wanted:
-        return WantedRevision(last, last.revision)
-    return WantedRevision(equal[-1], next_number(revisions))
+    newest = equal[-1]
+    return WantedRevision(newest, newest.revision if newest is revisions[-1] else next_number(revisions))
 
 
 def revision_name(parent: str, suffix: str) -> str:
@@ -152,17 +150,11 @@ def new_revision(
 def superfluous(
     revisions: Sequence[ControllerRevision], in_use: Collection[str], limit: int
 ) -> list[ControllerRevision]:
-    """The oldest revisions beyond the history limit, of those that are not in use (by name or hash).
+    """The oldest revisions beyond the history limit, of those that are not in use (by name).
 
     A negative limit, which stateful sets may have, keeps all.
     """
     if limit < 0:
         return []
-    idle = [item for item in revisions if item.name not in in_use and hash_of(item) not in in_use]
+    idle = [item for item in revisions if item.name not in in_use]
     return idle[: max(0, len(idle) - limit)]
-
-
-def hash_of(revision: ControllerRevision) -> str:
-    """The hash in a revision's label; its name when it has none."""
-    labels = revision.metadata.labels
-    return labels.get(REVISION_LABEL) or labels.get(HASH_LABEL) or revision.name

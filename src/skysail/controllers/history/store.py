@@ -1,6 +1,6 @@
 """A set's revisions in the API: found, adopted, made, renumbered, deleted."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -13,11 +13,11 @@ from skysail.client.api_client import ApiClient
 from skysail.controller.ref_manager import ControllerRefManager
 from skysail.controllers.history.revisions import (
     HASH_LABEL,
+    WantedRevision,
     in_order,
     new_revision,
     revision_hash,
     revision_template,
-    wanted_revision,
 )
 from skysail.controllers.pods import controller_of
 from skysail.controllers.templates import controller_reference, templates_equal
@@ -56,10 +56,17 @@ class RevisionStore:
         manager = ControllerRefManager(self._client, self._owner, self._kind, CONTROLLER_REVISIONS, selector)
         return in_order(await manager.claim(candidates))
 
-    async def sync(self, revisions: Sequence[ControllerRevision]) -> tuple[ControllerRevision, int]:
+    async def label(self, revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+        """Give those without a hash their name for one."""
+        return [item if self._hash_label in item.metadata.labels else await self._label(item) for item in revisions]
+
+    async def _label(self, revision: ControllerRevision) -> ControllerRevision:
+        patch = {"metadata": {"uid": revision.uid, "labels": {self._hash_label: revision.name}}}
+        return await self._client.patch(CONTROLLER_REVISIONS, revision.name, revision.namespace, patch)
+
+    async def sync(self, wanted: WantedRevision) -> tuple[ControllerRevision, int]:
         """The revision of the present template, made or renumbered as needed; and the collision count."""
-        spec, collisions = self._owner.spec, self._owner.status.collision_count or 0
-        wanted = wanted_revision(spec.template, revisions)
+        collisions = self._owner.status.collision_count or 0
         if wanted.existing is None:
             return await self._create(wanted.number, collisions)
         if not wanted.needs_renumbering:

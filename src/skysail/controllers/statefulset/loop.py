@@ -23,7 +23,7 @@ from skysail.controller.expectations import UIDTrackingExpectations
 from skysail.controller.ref_manager import ControllerRefManager
 from skysail.controller.watches import For
 from skysail.controllers.builtin import BuiltinController, Selectors
-from skysail.controllers.history.revisions import revision_template, superfluous
+from skysail.controllers.history.revisions import revision_template, superfluous, wanted_revision
 from skysail.controllers.history.store import RevisionStore
 from skysail.controllers.pods import controller_of, seconds_until_next_available
 from skysail.controllers.statefulset.claim_keeper import ClaimKeeper
@@ -132,8 +132,10 @@ class StatefulSetController(BuiltinController):
         pods = await self._claim(stateful_set)
         store = RevisionStore(self.api, stateful_set, STATEFULSETS)
         selector = self.selectors.of(stateful_set.uid, stateful_set.spec)
-        known = await store.claim(self.claimable_by(stateful_set, ControllerRevision), selector)
-        update, collisions = await store.sync(known)
+        # Unlike a daemon set it releases none: a revision that matches no longer stays its own, unheeded.
+        there = self.claimable_by(stateful_set, ControllerRevision)
+        known = await store.claim((item for item in there if selector.matches(item.metadata.labels)), selector)
+        update, collisions = await store.sync(wanted_revision(stateful_set.spec.template, known))
         current = next((item for item in known if item.name == stateful_set.status.current_revision), update)
         templates = (revision_template(current), revision_template(update))
         revisions = Revisions(current.name, update.name)
