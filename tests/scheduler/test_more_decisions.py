@@ -76,7 +76,7 @@ def preemption(expected: Raw, decision: Raw) -> Raw:
     return found
 
 
-@pytest.mark.parametrize("suite", ["volumes", "resources", "placing"])
+@pytest.mark.parametrize("suite", ["volumes", "resources", "placing", "edges"])
 def test_every_recorded_decision_is_ours(suite: str) -> None:
     scenarios = load_scenarios(RECORDED / f"{suite}.json.gz")
     found = {each["id"]: differences(each["expected"], explain_scenario(each)) for each in scenarios}

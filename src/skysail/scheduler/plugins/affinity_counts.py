@@ -92,8 +92,12 @@ class PairScores:
 
 
 def resolve_namespaces(term: AffinityTerm, namespaces: Iterable[tuple[str, Labels]]) -> Test:
-    """What a term of the incoming pod tests: its namespace selector is looked up; an empty one admits all."""
-    if term.namespace_selector.empty:
+    """What a term of the incoming pod tests: its namespace selector is looked up.
+
+    A selector that a namespace without labels passes admits all: upstream looks it up in a copy of the term, and then
+    asks the term itself with no labels at hand.
+    """
+    if term.namespace_selector.matches(NO_LABELS):
         return None, term.selector
     if not term.namespace_selector.selectable:
         return term.namespaces, term.selector
