@@ -116,11 +116,11 @@ async def make_set(cluster: Cluster) -> None:
     await cluster.client.create(DAEMONSETS, manifest(DAEMONSETS), "default")
 
 
-async def add_equal(cluster: Cluster, name: str = "other", number: int = 9, **labels: str) -> None:
-    """A revision of the present template, by another hand."""
+async def add_equal(cluster: Cluster, name: str, **labels: str) -> None:
+    """A ninth revision, of the present template, by another hand."""
     present = max(await cluster.list(ControllerRevision), key=lambda item: item.revision)
     data = msgspec.json.decode(present.data)
-    await cluster.client.create(CONTROLLER_REVISIONS, body(name, data, number, **labels), "default")
+    await cluster.client.create(CONTROLLER_REVISIONS, body(name, data, 9, **labels), "default")
 
 
 async def edit(cluster: Cluster, spec: Raw) -> None:
@@ -139,7 +139,7 @@ async def merge(cluster: Cluster, chaos: Chaos) -> tuple[set[str], set[str]]:
     before = {pod.uid for pod in await cluster.list(Pod)}
     faults = cluster.components["controllers"].faults
     faults.chaos = chaos
-    await add_equal(cluster, **{REVISION_LABEL: "other"})
+    await add_equal(cluster, "other", **{REVISION_LABEL: "other"})
     await cluster.advance(120)
     faults.clear()
     await cluster.settle()
@@ -184,7 +184,7 @@ async def test_a_revision_whose_hash_is_taken_away_gets_its_name_for_one(cluster
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_in_the_midst_of_merging_changes_nothing_in_the_end(after: bool) -> None:
     async def add(cluster: Cluster) -> None:
-        await add_equal(cluster, **{REVISION_LABEL: "other"})
+        await add_equal(cluster, "other", **{REVISION_LABEL: "other"})
 
     scenario = Scenario(make_set, add)
     wanted, requests = run_virtual(play(scenario))

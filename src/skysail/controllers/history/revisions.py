@@ -36,17 +36,21 @@ def revision_template(revision: ControllerRevision) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({key: value for key, value in fields.items() if key != "$patch"}))
 
 
-def revision_data(template: msgspec.Raw) -> Raw:
-    """What a revision of this template holds."""
-    return {"spec": {"template": {**parse_template(template), "$patch": "replace"}}}
+def revision_data(template: msgspec.Raw) -> msgspec.Raw:
+    """What a revision of this template holds, to the byte: by their bytes kube-controller-manager tells them apart."""
+    return msgspec.Raw(_as_go_writes(parse_template(template)))
+
+
+def _as_go_writes(template: Raw) -> bytes:
+    text = msgspec.json.encode({"spec": {"template": {**template, "$patch": "replace"}}}, order="sorted")
+    for character, escape in _GO_ESCAPES.items():
+        text = text.replace(character, escape)
+    return text
 
 
 def revision_hash(template: msgspec.Raw, collision_count: int) -> str:
     """The suffix of a stateful set's revision: over what the revision holds, as Go writes JSON."""
-    data = {"spec": {"template": {**msgspec.json.decode(normal_template(template)), "$patch": "replace"}}}
-    text = msgspec.json.encode(data, order="sorted")
-    for character, escape in _GO_ESCAPES.items():
-        text = text.replace(character, escape)
+    text = _as_go_writes(msgspec.json.decode(normal_template(template)))
     return safe_encode(str(fnv32(text + str(collision_count).encode())))
 
 
