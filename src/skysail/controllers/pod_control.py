@@ -132,8 +132,7 @@ class PodControl:
             pod = await self._client.create(PODS, body, owner.metadata.namespace)
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.is_namespace_terminating:
-                self.saw_created(owner)
-                return
+                return  # it stays expected: nobody tries again, and no pod that is not there counts as made for long
             if is_doubtful(error):
                 self._doubtful.add(owner.metadata.uid)
             self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {_words(error)}")

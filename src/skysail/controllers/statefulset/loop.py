@@ -2,8 +2,8 @@
 
 Source: pkg/controller/statefulset/{stateful_set,stateful_pod_control}.go, v1.36.
 
-Differs: upstream waits until its cache shows its own writes (a consistency store); ours notes what it expects to see,
-as the replica set controller does, with the same effect.
+Differs: upstream waits until its cache shows its own writes (a consistency store); ours does so for claims, and notes
+which pods it expects to see or to lose, as the replica set controller does, with the same effect.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,6 +15,7 @@ from skysail.api.apps import ControllerRevision, StatefulSet
 from skysail.api.core import Pod
 from skysail.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
 from skysail.api.kinds import PODS, STATEFULSETS
+from skysail.api.meta import ObjectMeta
 from skysail.api.raw import Raw
 from skysail.api.storage import PersistentVolumeClaim
 from skysail.client.bodies import STRATEGIC
@@ -54,6 +55,9 @@ from skysail.controllers.statefulset.status import is_worth_writing, stateful_se
 from skysail.informer.handlers import Handlers
 from skysail.informer.keys import Key
 
+_LOOK_AGAIN_SECONDS = 0.1
+"""For so long the cache may take to show a claim that was written."""
+
 
 class StatefulSetController(BuiltinController):
     """Keeps the pods of stateful sets, one after the other."""
@@ -77,6 +81,7 @@ class StatefulSetController(BuiltinController):
 
     def _set_gone(self, stateful_set: StatefulSet) -> None:
         self.expectations.forget(stateful_set.uid)
+        self.claims.own_writes.forget(stateful_set)
 
     def _owner(self, pod: Pod) -> StatefulSet | None:
         reference = controller_of(pod)
@@ -129,6 +134,10 @@ class StatefulSetController(BuiltinController):
         stateful_set = self.lister(StatefulSet).get(key)
         if stateful_set is None or not self.expectations.satisfied(stateful_set.uid):
             return None
+        if not self.claims.own_writes.are_visible(
+            stateful_set, self.informer(PersistentVolumeClaim).indexer.resource_version
+        ):
+            return Result(_LOOK_AGAIN_SECONDS)
         pods = await self._claim(stateful_set)
         store = RevisionStore(self.api, stateful_set, STATEFULSETS)
         selector = self.selectors.of(stateful_set.uid, stateful_set.spec)
@@ -229,7 +238,7 @@ class StatefulSetController(BuiltinController):
                 await self._delete(stateful_set, pod)
             case MakeClaims(pod):
                 await self.claims.make(stateful_set, ordinal_of(pod), pod.name)
-                await self.claims.adjust(stateful_set, pod)
+                await self._adjust_claims(stateful_set, pod)
             case AdjustPod(pod):
                 await self._adjust_pod(stateful_set, pod)
             case AdjustClaims(pod):
@@ -246,17 +255,24 @@ class StatefulSetController(BuiltinController):
             self.recorder.event(stateful_set, "Warning", f"Failed{verb}", words)
 
     async def _create(self, stateful_set: StatefulSet, ordinal: int, body: Raw) -> None:
+        """Make claims, then the pod; the claims get their owners even when the pod is refused."""
         name = pod_name(stateful_set, ordinal)
         try:
             await self.claims.make(stateful_set, ordinal, name)
+        except ApiError as error:
+            self._tell(stateful_set, "Create", name, error)
+            raise
+        refusal: ApiError | None = None
+        try:
             pod = await self.api.create(PODS, body, stateful_set.namespace)
         except AlreadyExists as error:
             raise Conflict(f"pod {name} is there already: {error.status.message}") from error
         except ApiError as error:
-            self._tell(stateful_set, "Create", name, error)
-            raise
-        await self.claims.adjust(stateful_set, pod)
-        self._tell(stateful_set, "Create", name)
+            refusal, pod = error, Pod(metadata=ObjectMeta(name=name, namespace=stateful_set.namespace))
+        await self._adjust_claims(stateful_set, pod)
+        self._tell(stateful_set, "Create", name, refusal)
+        if refusal is not None:
+            raise refusal
 
     async def _delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
         try:
@@ -268,23 +284,31 @@ class StatefulSetController(BuiltinController):
             raise
         self._tell(stateful_set, "Delete", pod.name)
 
+    async def _adjust_claims(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        try:
+            await self.claims.adjust(stateful_set, pod)
+        except ApiError as error:
+            self._tell(stateful_set, "Update", pod.name, error)
+            raise
+
     async def _adjust_pod(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Put labels and volumes right; the server lets no volumes change, so a pod without them is in the way.
 
         Raises:
             ApiError: It was refused; the set goes no further.
         """
-        await self.claims.make(stateful_set, ordinal_of(pod), pod.name)
-        await self.claims.adjust(stateful_set, pod)
         patch: Raw = {}
         if not identity_matches(stateful_set, pod):
             patch["metadata"] = {"uid": pod.uid, "labels": identity_labels(pod)}
         if not storage_matches(stateful_set, pod):
             patch["spec"] = {"volumes": claim_volumes(stateful_set, ordinal_of(pod))}
-        if patch:
-            try:
+        try:
+            if "spec" in patch:
+                await self.claims.make(stateful_set, ordinal_of(pod), pod.name)
+            await self.claims.adjust(stateful_set, pod)
+            if patch:
                 await self.api.patch(PODS, pod.name, pod.namespace, patch, patch_type=STRATEGIC)
-            except ApiError as error:
-                self._tell(stateful_set, "Update", pod.name, error)
-                raise
+        except ApiError as error:
+            self._tell(stateful_set, "Update", pod.name, error)
+            raise
         self._tell(stateful_set, "Update", pod.name)

@@ -44,7 +44,7 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True)
 class MakeClaims:
-    """A pending pod may wait for claims that are gone: make them again."""
+    """A pending pod may wait for claims that are gone: make them again, owned as the policy asks."""
 
     pod: Pod
 
@@ -194,12 +194,13 @@ def _process_replica(scene: _Scene, ordinal: int, pod: Pod | None, claims: Claim
         return [CreatePod(ordinal, updated=not _from_current(scene.stateful_set, ordinal))], True
     if pod.status.phase in ("Failed", "Succeeded"):
         return ([DeletePod(pod)] if pod.metadata.deletion_timestamp is None else []), True
-    steps: list[Action] = [MakeClaims(pod)] if pod.status.phase == "Pending" else []
+    pending = pod.status.phase == "Pending"
+    steps: list[Action] = [MakeClaims(pod)] if pending else []
     if scene.monotonic and not _is_settled(scene, pod):
         return steps, True
     stateful_set = scene.stateful_set
     in_order = identity_matches(stateful_set, pod) and storage_matches(stateful_set, pod)
-    fits = in_order and claims.match(stateful_set, pod)
+    fits = in_order and (pending or claims.match(stateful_set, pod))
     return (steps if fits else [*steps, AdjustPod(pod)]), False
 
 
