@@ -113,7 +113,7 @@ class Player:
                 await self.settle(quiet)
                 seen: Raw = {"step": step["step"], "state": await self._state(actor)}
                 if result is not None:
-                    seen["result"] = result
+                    seen["result"] = self._in_aliases(result)
                 yield seen
 
     @asynccontextmanager
@@ -173,6 +173,14 @@ class Player:
             if left <= 0 or self.clock.monotonic() >= deadline:
                 return
             await asyncio.sleep(left)
+
+    def _in_aliases(self, result: Any) -> Any:
+        """What the API answered, with aliases for names in its words."""
+        if isinstance(result, list):
+            return list(map(self._in_aliases, result))
+        if isinstance(result, dict) and "message" in result:
+            return {**result, "message": self.names.text(result["message"])}
+        return result
 
     # What is there
 
