@@ -93,3 +93,14 @@ async def test_what_a_set_remembers_reaches_the_server_to_the_byte(cluster, kind
     [made] = await cluster.list(StatefulSet if kind is STATEFULSETS else DaemonSet)
     [revision] = await cluster.list(ControllerRevision)
     assert bytes(revision.data) == bytes(revision_data(made.spec.template))
+
+
+@pytest.mark.parametrize("kind", [STATEFULSETS, DAEMONSETS], ids=lambda kind: kind.name)
+async def test_any_label_of_a_sets_template_makes_another_revision(cluster, kind):
+    await cluster.start_controllers("statefulset-controller", "daemonset-controller")
+    await cluster.client.create(kind, manifest(kind), "default")
+    await cluster.settle()
+    patch = {"spec": {"template": {"metadata": {"labels": {"pod-template-hash": "x"}}}}}
+    await cluster.client.patch(kind, "web", "default", patch)
+    await cluster.settle()
+    assert sorted(item.revision for item in await cluster.list(ControllerRevision)) == [1, 2]

@@ -47,12 +47,12 @@ def template_labels(template: msgspec.Raw) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _normal_bytes(template: bytes) -> bytes:
+def _normal_bytes(template: bytes, *, keeps_hash: bool) -> bytes:
     normal = cast(Raw, _normal(_parse(template), ""))
     metadata = normal.get("metadata")
     if isinstance(metadata, dict):
         labels = metadata.get("labels")
-        if isinstance(labels, dict):
+        if isinstance(labels, dict) and not keeps_hash:
             labels.pop(HASH_LABEL, None)
         if not labels:
             metadata.pop("labels", None)
@@ -61,12 +61,12 @@ def _normal_bytes(template: bytes) -> bytes:
     return msgspec.json.encode(normal, order="sorted")
 
 
-def normal_template(template: msgspec.Raw) -> bytes:
-    """The canonical bytes of what a template means, without the hash label.
+def whole_template(template: msgspec.Raw) -> bytes:
+    """The canonical bytes of what a template means.
 
     Anything in the place of a template has some too: a controller revision may hold what its author liked.
     """
-    return _normal_bytes(bytes(template))
+    return _normal_bytes(bytes(template), keeps_hash=True)
 
 
 def template_without_hash(template: msgspec.Raw) -> Raw:
@@ -79,7 +79,8 @@ def template_without_hash(template: msgspec.Raw) -> Raw:
 
 def templates_equal(left: msgspec.Raw, right: msgspec.Raw) -> bool:
     """Whether two templates make the same pods (the hash label aside)."""
-    return normal_template(left) == normal_template(right)
+    one, other = (_normal_bytes(bytes(template), keeps_hash=False) for template in (left, right))
+    return one == other
 
 
 def _normal(value: object, name: str) -> object:
@@ -133,7 +134,7 @@ def template_hash(template: msgspec.Raw, collision_count: int | None = None) -> 
         collision_count: `status.collisionCount`: raised when the name was found taken by something else.
     """
     salt = b"" if collision_count is None else collision_count.to_bytes(4, "little") + bytes(4)
-    text = dump("v1.PodTemplateSpec", msgspec.json.decode(normal_template(template)))
+    text = dump("v1.PodTemplateSpec", msgspec.json.decode(whole_template(template)))
     return safe_encode(str(fnv32a(text.encode() + salt)))
 
 

@@ -21,7 +21,7 @@ import msgspec
 from skysail.api.apps import ControllerRevision
 from skysail.api.core import Pod
 from skysail.controllers.history.revisions import REVISION_LABEL, WantedRevision, next_number, revision_template
-from skysail.controllers.templates import templates_equal
+from skysail.controllers.templates import whole_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ def sort_out_history(template: msgspec.Raw, revisions: Sequence[ControllerRevisi
         template: The set's present one.
         revisions: The set's, in order, each with a hash.
     """
-    equal = [item for item in revisions if templates_equal(revision_template(item), template)]
+    wanted = whole_template(template)
+    equal = [item for item in revisions if whole_template(revision_template(item)) == wanted]
     old = tuple(item for item in revisions if item not in equal)
     number = next_number(old)
     if not equal:

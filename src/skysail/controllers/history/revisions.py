@@ -14,7 +14,7 @@ import msgspec
 from skysail.api.apps import ControllerRevision
 from skysail.api.meta import OwnerReference
 from skysail.api.raw import Raw
-from skysail.controllers.templates import fnv32, normal_template, parse_template, safe_encode, template_hash
+from skysail.controllers.templates import fnv32, parse_template, safe_encode, template_hash, whole_template
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 REVISION_LABEL = "controller-revision-hash"
@@ -50,7 +50,7 @@ def _as_go_writes(template: Raw) -> bytes:
 
 def revision_hash(template: msgspec.Raw, collision_count: int) -> str:
     """The suffix of a stateful set's revision: over what the revision holds, as Go writes JSON."""
-    text = _as_go_writes(msgspec.json.decode(normal_template(template)))
+    text = _as_go_writes(msgspec.json.decode(whole_template(template)))
     return safe_encode(str(fnv32(text + str(collision_count).encode())))
 
 
@@ -101,8 +101,8 @@ def wanted_revision(template: msgspec.Raw, revisions: Sequence[ControllerRevisio
         template: The set's present one.
         revisions: In order.
     """
-    wanted = normal_template(template)
-    equal = [item for item in revisions if normal_template(revision_template(item)) == wanted]
+    wanted = whole_template(template)
+    equal = [item for item in revisions if whole_template(revision_template(item)) == wanted]
     if not equal:
         return WantedRevision(None, next_number(revisions))
     newest = equal[-1]

@@ -20,7 +20,7 @@ from skysail.controllers.history.revisions import (
     revision_template,
 )
 from skysail.controllers.pods import controller_of
-from skysail.controllers.templates import controller_reference, templates_equal
+from skysail.controllers.templates import controller_reference, whole_template
 
 Owner = StatefulSet | DaemonSet
 
@@ -88,7 +88,7 @@ class RevisionStore:
                 return await self._client.create(CONTROLLER_REVISIONS, body, meta.namespace), collisions
             except AlreadyExists:
                 found = await self._client.get(CONTROLLER_REVISIONS, body["metadata"]["name"], meta.namespace)
-                if templates_equal(revision_template(found), template):
+                if whole_template(revision_template(found)) == whole_template(template):
                     return found, collisions
                 collisions += 1
 
