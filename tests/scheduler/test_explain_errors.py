@@ -72,3 +72,14 @@ def test_a_plugin_that_would_fail_where_another_refused_before_it_is_not_told_of
 def test_a_plugin_that_fails_in_the_attempt_is_told_of():
     scenario = {"id": "x", "objects": [node("n1"), CLASS, SLICE, CLAIM], "pod": POD}
     assert "no such key: absent" in explain_scenario(scenario)["cycle_error"]
+
+
+def test_a_plugin_that_fails_before_any_node_is_looked_at_is_told_of_with_those_that_had_nothing_to_do():
+    rack = {"key": "rack", "operator": "Gt", "values": ["second"]}
+    allocation = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [rack]}]}}
+    claim = {**CLAIM, "status": {"allocation": allocation}}
+    decision = explain_scenario({"id": "x", "objects": [node("n1"), claim], "pod": POD})
+    told = decision["prefilter"]
+    assert (told["code"], told["plugin"], told["reasons"]) == ("Error", "DynamicResources", [decision["cycle_error"]])
+    assert "NodePorts" in told["skipped_filter_plugins"]
+    assert "filter" not in decision

@@ -23,7 +23,7 @@ from skysail.scheduler.extenders.deciding import ExtendedAttempt, added, find_as
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.conversation import Call, ExtenderCall, ExtenderFailed, Reply, hold
 from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from skysail.scheduler.framework.evaluation import PlainEvaluator, Scored
+from skysail.scheduler.framework.evaluation import PlainEvaluator, PreFilterOutcome, Scored
 from skysail.scheduler.framework.runner import Framework
 from skysail.scheduler.framework.status import Status
 from skysail.scheduler.plugins.volume_binding import VolumeBinding
@@ -154,12 +154,13 @@ def explain_pod(framework: Framework, world: World, pod: Pod, outside: Outside =
 
 
 def _failed(framework: Framework, world: World, info: PodInfo) -> Decision:
-    """Every node's answer where a Filter plugin's error ended the attempt; nothing where PreFilter failed."""
+    """Every node's answer where a Filter plugin's error ended the attempt; the error where PreFilter failed."""
     evaluator = PlainEvaluator(framework, world.current.table, info)
     try:
         attempt = Attempt(framework, world.current.table, info, evaluator, evaluator.pre_filter())
-    except PluginFailed:
-        return _nothing()
+    except PluginFailed as failure:
+        outcome = PreFilterOutcome(failure.status())
+        return {"prefilter": told_pre_filter(outcome, evaluator.state.skip_filter_plugins), **_nothing()}
     answers = {name: told_status(status) for name, status in statuses_by_node(attempt).items()}
     return {"prefilter": _pre_filter(attempt), "filter": answers, **_nothing()}
 
