@@ -13,14 +13,15 @@ from skysail.scheduler.explain import compare, explain_scenario, load_scenarios
 from skysail.simulator.clock import settle
 from tests.scheduler.world import World, in_world
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler" / "gang_and_podgroup.json.gz"
+GOLDEN = Path(__file__).parents[1] / "golden"
 ALPHA = [("scheduling.k8s.io", "v1alpha2")]
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
 
-def test_every_recorded_attempt_of_a_pod_group_is_ours():
+@pytest.mark.parametrize("recorded", ["scheduler/gang_and_podgroup.json.gz", "scheduler-more/groups.json.gz"])
+def test_every_recorded_attempt_of_a_pod_group_is_ours(recorded: str):
     differing = {}
-    for scenario in load_scenarios(GOLDEN):
+    for scenario in load_scenarios(GOLDEN / recorded):
         differences = compare(scenario["expected"], explain_scenario(scenario))
         if differences:
             differing[scenario["id"]] = differences

@@ -104,7 +104,8 @@ class ScheduleResult:
     """A decision; not to be changed (a frozen dataclass takes ten times as long to make).
 
     Attributes:
-        status: Success with a node; Unschedulable with a diagnosis whose `message()` says why; or Error.
+        status: Success with a node; Unschedulable with a diagnosis whose `message()` says why; Error; or
+            UnschedulableAndUnresolvable, without a diagnosis, when there are no nodes.
         state: The attempt's memory, for the points that follow; None when there was no attempt.
         node_name: The chosen node.
         total: Its weighted score; 0 when it was the only feasible node and nothing was scored.
@@ -154,7 +155,7 @@ def schedule_pod(
         incremental: False asks every plugin about every row anew; the answer is the same.
     """
     if not len(snapshot):
-        return ScheduleResult(Status.error(NO_NODES_AVAILABLE))
+        return ScheduleResult(Status.unresolvable(NO_NODES_AVAILABLE))
     try:
         attempt = find_feasible(
             framework, snapshot, pod_info, nominations=nominations, limit=limit, incremental=incremental

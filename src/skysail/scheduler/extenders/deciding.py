@@ -98,7 +98,7 @@ def schedule_asking(
 ) -> Conversation[ScheduleResult]:
     """Decide where one pod goes, with extenders; arguments as in `skysail.scheduler.algorithm.schedule_pod`."""
     if not len(snapshot):
-        return ScheduleResult(Status.error(NO_NODES_AVAILABLE))
+        return ScheduleResult(Status.unresolvable(NO_NODES_AVAILABLE))
     calls: list[ExtenderCall] = []
     try:
         extended = yield from find_asking(
