@@ -273,16 +273,19 @@ class NodeLifecycleController(BuiltinController):
         self._queue_of(node).forget(node.name)
 
     async def _mark_silent_nodes(self) -> None:
-        """Mark queued nodes NoExecute, each zone at its rate; sleeps while nothing is queued."""
+        """Mark queued nodes NoExecute, each zone at its rate; sleeps while nothing is queued.
+
+        Never at once: the look at all nodes that queued one may find that everybody is silent, and take them back.
+        """
         while True:
             if not any(len(queue) and queue.rate > 0 for queue in self._queues.values()):
                 self._queued.clear()
                 await self._queued.wait()
+            await asyncio.sleep(TAINTING_PERIOD_SECONDS)
             for queue in list(self._queues.values()):
                 while (name := queue.take(self.clock.monotonic())) is not None:
                     if not await self._mark_silent(name):
                         queue.put_back(name)
-            await asyncio.sleep(TAINTING_PERIOD_SECONDS)
 
     async def _mark_silent(self, name: str) -> bool:
         """Mark one node; False when it is to be tried again."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from skysail.api.errors import ConfigError
 from skysail.api.kinds import Kind
-from skysail.api.ports import Request, Response, User
+from skysail.api.ports import Handler, Request, Response, User
 from skysail.api.raw import Raw
 from skysail.apiserver.authentication import ADMIN
 from skysail.apiserver.server import ApiServer
@@ -38,6 +38,8 @@ SHORTEST_QUIET_SECONDS = 0.7
 GENERATED_KINDS = ("ReplicaSet", "ControllerRevision")
 """Kinds whose names end in a hash."""
 LONGEST_SECONDS = 120.0
+READ_TURNS, WRITE_TURNS, ANSWER_TURNS = 10, 30, 10
+"""What a controller's request takes: until it is read, until it is written, and until that is known."""
 _EVENTS: Kind[Raw] = RAW_KINDS["Event"]
 
 ANY_NODE = "ds-roll-"
@@ -68,6 +70,30 @@ class WatchedServer:
         if counts and request.method != "GET" and response.status < 300:
             self._written()
         return response
+
+
+class DistantServer:
+    """Passes the controllers' requests on as if over a network: others act meanwhile, and a write takes the longest.
+
+    Turns of the event loop stand for the milliseconds that a request took in a recording, where workers ran beside each
+    other and news of one write came in before the next was done. No time passes.
+    """
+
+    def __init__(self, server: Handler) -> None:
+        self._server = server
+
+    async def handle(self, request: Request, user: User) -> Response:
+        """See `skysail.api.ports.Handler`."""
+        reading = request.method == "GET"
+        await _turns(READ_TURNS if reading else WRITE_TURNS)
+        response = await self._server.handle(request, user)
+        await _turns(0 if reading else ANSWER_TURNS)
+        return response
+
+
+async def _turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 class Player:
@@ -125,7 +151,7 @@ class Player:
         async with server.running(), asyncio.TaskGroup() as group:
             await self.create_namespaces()
             tasks = [group.create_task(self.learn_names(RAW_KINDS[kind])) for kind in GENERATED_KINDS]
-            manager = Manager(self._connect("controllers", watched), clock=self.clock, rng=self.rng)
+            manager = Manager(self._connect("controllers", DistantServer(watched)), clock=self.clock, rng=self.rng)
             for name in self.transcript["controllers"]:
                 manager.add(_make(name))
             tasks.append(group.create_task(manager.run()))
@@ -150,7 +176,7 @@ class Player:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.client.create(RAW_KINDS["Namespace"], body)
 
-    def _connect(self, name: str, server: WatchedServer) -> ApiClient:
+    def _connect(self, name: str, server: Handler) -> ApiClient:
         return ApiClient(InProcessTransport(server, ADMIN), user_agent=name, clock=self.clock, rng=self.rng)
 
     async def learn_names(self, kind: Kind[Raw]) -> None:
