@@ -102,9 +102,9 @@ class Lab:
     def run(self, pod, node):
         """A pod runs somewhere, whoever bound it."""
         spec = msgspec.structs.replace(pod.spec, node_name=node)
-        self.world.set_pod(
-            msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running"))
-        )
+        started = datetime.fromtimestamp(self.world.now, UTC)
+        status = msgspec.structs.replace(pod.status, phase="Running", start_time=started)
+        self.world.set_pod(msgspec.structs.replace(pod, spec=spec, status=status))
 
     def delete(self, name):
         self.world.remove_pod(f"uid-{name}")

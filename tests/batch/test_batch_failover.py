@@ -6,7 +6,7 @@ import pytest
 
 from skysail.api.core import Pod
 from skysail.api.errors import InternalError, Unreachable
-from skysail.api.kinds import Kind
+from skysail.api.kinds import PODS, Kind
 from skysail.batch.app import BatchOptions, BatchScheduler
 from skysail.batch.claim_writing import CLAIM, read_pod_claim
 from skysail.batch.config import default_configuration
@@ -259,9 +259,11 @@ async def test_a_victim_whose_evictions_answer_was_lost_has_left_for_whom_it_was
     await check_end(cluster, batch.engine.world, 8)
 
 
-async def quota(cluster, count, size):
+async def quota(cluster, count, size, **spec):
     body = {"apiVersion": QUOTAS.api_version, "kind": "Quota", "metadata": {"name": "many", "namespace": "default"}}
-    await cluster.client.create(QUOTAS, body | {"spec": {"queue": "default", "resources": size, "count": count}})
+    await cluster.client.create(
+        QUOTAS, body | {"spec": {"queue": "default", "resources": size, "count": count, **spec}}
+    )
 
 
 async def slot_pods(cluster, numbers):
@@ -291,6 +293,22 @@ async def test_after_a_crash_pods_are_found_in_their_slots(cluster, batch):
     await batch.start()
     await batch.settle()
     assert standing(batch.engine.world) == before
+
+
+@pytest.mark.parametrize("spec", [{"allocateOnce": True}, {"releasePolicy": {"type": "OnJobFinish"}}])
+async def test_a_slot_for_one_use_whose_pod_ended_while_no_process_ran_is_given_back(cluster, batch, spec):
+    """The process dies with its very first binding, of which it hears nothing any more."""
+    await set_up(batch)
+    await quota(cluster, 1, {"cpu": "1"}, **spec)
+    await batch.settle()
+    cluster.components[batch.name].faults.crash_at(1, after=True, verb="create", resource="pods")
+    await slot_pods(cluster, [0])
+    await cluster.wait_until(lambda: all_bound(cluster, 1), timeout=60)
+    await cluster.client.delete(PODS, "pod-0", "default", grace_period_seconds=0)
+    await batch.start()
+    await batch.settle()
+    (slot,) = (await cluster.client.get(QUOTAS, "many", "default")).status.slots
+    assert (slot.phase, slot.used, slot.reason) == ("Releasing", True, "Used")
 
 
 async def all_bound(cluster, number):

@@ -1,5 +1,7 @@
 """Heads of lines hold others up only while they themselves could start, were there room."""
 
+from dataclasses import replace
+
 import pytest
 
 from skysail.batch.registrar import Registrar
@@ -32,6 +34,15 @@ def test_a_head_whose_group_is_gone_holds_nobody_up():
     lab = Lab()
     line(lab)
     lab.world.remove_group("default/head")
+    lab.cycle(2)
+    assert lab.count("small") == 1
+
+
+def test_a_head_that_goes_to_another_queue_holds_nobody_up_in_the_one_it_left():
+    lab = Lab()
+    line(lab)
+    lab.queue("other")
+    lab.world.set_group(replace(lab.job("head").spec, queue="other"))
     lab.cycle(2)
     assert lab.count("small") == 1
 

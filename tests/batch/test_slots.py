@@ -6,23 +6,13 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from skysail.api.meta import ObjectMeta
 from skysail.batch.copying import copy_world
 from skysail.batch.devices import ledger_of
 from skysail.batch.engine import Engine
-from skysail.batch.kinds import Quota
-from skysail.batch.kinds import quota as kinds
 from skysail.batch.kinds.parts import SCHEDULER_NAME
-from skysail.batch.kinds.quota import QuotaStatus, SlotStatus
-from skysail.batch.kinds.reading import read_quota
 from skysail.batch.model.specs import FlavorSpec, QuotaSpec
 from skysail.testing.builders import make_container
 from tests.batch.lab import ANY, GPU, START, Lab
-
-QUOTA = Quota(
-    metadata=ObjectMeta(namespace="default", name="many", uid="many"),
-    spec=kinds.QuotaSpec(queue="q", resources={"cpu": 1}, release_policy=kinds.ReleasePolicy("OnJobFinish")),
-)
 
 
 def slotted(count, resources, *, nodes=1, **capacity):
@@ -342,24 +332,48 @@ def test_a_copy_has_slots_where_they_are_and_not_where_they_were_said_to_be():
     assert [slot.phase for slot in twin.slots.values()] == [slot.phase for slot in lab.world.slots.values()]
 
 
-@pytest.mark.parametrize("when", ["after a restart", "after a take-over"])
-def test_a_slot_that_was_given_back_is_not_bound_again(when):
-    lab = slotted(2, {"cpu": 1000})
-    spec = replace(lab.world.quotas["default/many"], release="OnJobFinish")
-    lab.world.set_quota(spec)
+def test_who_runs_beside_a_full_slot_of_its_queue_sits_there_once_there_is_room():
+    """It came to the queue while it ran; a process that starts then would find it there."""
+    lab = slotted(1, {"cpu": 1000})
     lab.pod("p", queue="q", cpu="1")
     lab.cycle()
-    lab.finish("p")
+    lab.queue("bare")
+    pod = lab.pod("other", queue="bare", cpu="1")
     lab.cycle()
-    statuses = tuple(SlotStatus(slot.index, slot.phase, slot.node) for slot in lab.world.slots.values())
-    spec_of = msgspec.structs.replace(QUOTA.spec, count=2)
-    said, _ = read_quota(msgspec.structs.replace(QUOTA, spec=spec_of, status=QuotaStatus(slots=statuses)))
-    again = Lab()
-    again.nodes(1)
-    again.queue("q")
-    again.world.set_quota(said if when == "after a restart" else replace(said, node={}, released=frozenset()))
-    if when == "after a take-over":
-        again.world.place_slots({said.key: said})
-    again.cycle(2)
-    assert sorted(slot.phase for slot in again.world.slots.values()) == ["Bound", "Releasing"]
-    assert taken(again) == taken(lab) == {"pods": 1, "cpu": 1000}
+    metadata = msgspec.structs.replace(pod.metadata, labels={"scheduling.skysail.io/queue": "q"})
+    lab.world.set_pod(msgspec.structs.replace(lab.world.tasks[pod.uid].pod, metadata=metadata))
+    assert lab.world.ledger.amount("q", 0, (ANY, "cpu")) == 2000
+    lab.delete("p")
+    lab.cycle()
+    assert lab.world.ledger.amount("q", 0, (ANY, "cpu")) == 1000
+    assert taken(lab) == {"pods": 1, "cpu": 1000}
+
+
+@pytest.mark.parametrize(
+    "spec", [{"queue": "r"}, {"owners": frozenset({"default/none"})}, {"resources": {"cpu": 500}}], ids=str
+)
+def test_who_may_sit_in_a_slot_no_longer_is_charged_by_itself(spec):
+    lab = slotted(1, {"cpu": 1000})
+    lab.queue("r")
+    lab.pod("p", queue="q", cpu="1")
+    lab.cycle()
+    lab.world.set_quota(replace(lab.world.quotas["default/many"], **spec))
+    lab.cycle()
+    (slot,) = lab.world.slots.values()
+    assert (dict(slot.holders), lab.world.tasks["uid-p"].slot) == ({}, None)
+    assert lab.world.ledger.amount(slot.spec.queue, 0, (ANY, "cpu")) == slot.size["cpu"] + 1000 * (
+        slot.spec.queue == "q"
+    )
+    assert lab.world.ledger.amount("q", 0, (ANY, "cpu")) >= 1000
+
+
+def test_a_pod_that_grows_out_of_its_slot_is_charged_by_itself():
+    lab = slotted(1, {"cpu": 1000})
+    lab.pod("p", queue="q", cpu="1")
+    lab.cycle()
+    pod = lab.world.tasks["uid-p"].pod
+    spec = msgspec.structs.replace(pod.spec, containers=(make_container(requests={"cpu": "2"}),))
+    lab.world.set_pod(msgspec.structs.replace(pod, spec=spec))
+    lab.cycle()
+    assert lab.world.ledger.amount("q", 0, (ANY, "cpu")) == 3000
+    assert taken(lab) == {"pods": 2, "cpu": 3000}

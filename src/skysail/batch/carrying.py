@@ -1,6 +1,7 @@
 """Does what a cycle decided: binds, one ordered batch for each job; writes claims, then evicts.
 
 In the background and bounded; a batch has a deadline. What fails goes back to the world, which wakes the job:
+- that a slot for one use is used is written before its pod is bound;
 - a pod is bound only while its node, by what is accounted to it then, holds it;
 - a binding without an answer keeps its room until it is known whether it was written (`skysail.scheduler.binder`);
 - when what is bound or still to be bound falls below the job's minimum, the rest of the batch is let go;
@@ -78,10 +79,16 @@ class Carrying:
         self.under_way = 0
         self._quotas: dict[str, bool] = {}
         """Quotas whose status is being written, and whether slots changed since that write began."""
+        self._writers: dict[str, asyncio.Task[None]] = {}
+        """Who writes them."""
 
     def start(self, cycle: Cycle, group: asyncio.TaskGroup) -> None:
         """Begin with everything a cycle decided; never waits."""
         effects: Effects = cycle.effects
+        for key in dict.fromkeys(slot.spec.key for slot in (*effects.slots, *effects.released)):
+            if key not in self._quotas:
+                self._writers[key] = group.create_task(self._counted(self._write_slots(key)), name=f"slots of {key}")
+            self._quotas[key] = True
         for batch in effects.binds:
             group.create_task(self._counted(self._bind_batch(batch)), name=f"bind {batch.job.key}")
         by_claim: dict[str, tuple[Claim, list[Eviction]]] = {claim.id: (claim, []) for claim in effects.claims}
@@ -95,10 +102,6 @@ class Carrying:
             group.create_task(self._counted(self._drain(leaving)), name=f"drain {leaving.key}")
         for claim in effects.ended:
             group.create_task(self._counted(self._claims.erase(claim)), name=f"end of claim {claim.id}")
-        for key in dict.fromkeys(slot.spec.key for slot in (*effects.slots, *effects.released)):
-            if key not in self._quotas:
-                group.create_task(self._counted(self._write_slots(key)), name=f"slots of {key}")
-            self._quotas[key] = True
 
     async def _counted(self, work: "asyncio.Future[None] | object") -> None:
         self.under_way += 1
@@ -115,12 +118,15 @@ class Carrying:
                 self._quotas[key] = False
                 await self._writing.write_slots(key)
         finally:
-            del self._quotas[key]
+            del self._quotas[key], self._writers[key]
 
     # -- binding ---------------------------------------------------------------------------------------------------
 
     async def _bind_batch(self, batch: BindBatch) -> None:
         deadline = asyncio.get_running_loop().time() + self._batch_seconds
+        for slot in [task.slot for task in batch.tasks if task.slot is not None and task.slot.spec.ends_with_use]:
+            if (writer := self._writers.get(slot.spec.key)) is not None:
+                await asyncio.wait((writer,), timeout=self._batch_seconds)
         async with asyncio.TaskGroup() as group:
             for task in batch.tasks:
                 if not await self._has_turn(deadline):

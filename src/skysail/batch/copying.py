@@ -1,5 +1,7 @@
 """A world that is the same and independent: what-ifs run the production code on it and write nothing."""
 
+from dataclasses import replace
+
 from skysail.batch.model.job import Job, TaskState
 from skysail.batch.slot_room import is_room
 from skysail.batch.world import World
@@ -28,7 +30,9 @@ def copy_world(world: World) -> World:
     for task in world.tasks.values():
         copy.set_pod(task.pod)
     for quota in world.quotas.values():
-        copy.set_quota(quota)  # after the pods, of which is known where they sit
+        copy.set_quota(
+            replace(quota, node={}, released={})
+        )  # where its slots are, and who sits there, the world knows better
     for key, job in world.jobs.items():
         _copy_job(copy, job, copy.jobs[key])
     _copy_rest(world, copy)
@@ -52,14 +56,14 @@ def _copy_job(copy: World, job: Job, twin: Job) -> None:
 def _copy_rest(world: World, copy: World) -> None:
     for slot in world.slots.values():
         twin = copy.slots[slot.key]
-        if slot.node != twin.node:
-            copy.unbind_slot(twin)
-            if slot.node:
-                copy.bind_slot(twin, slot.node, charge_anyway=True)
+        twin.spec = slot.spec
+        if slot.node:
+            copy.bind_slot(twin, slot.node, charge_anyway=True)
         for uid in slot.holders:
             copy.seat(copy.tasks[uid], twin)
-        twin.phase, twin.was_used, twin.idle_since = slot.phase, slot.was_used, slot.idle_since
-    copy.claims = dict(world.claims)
+        twin.phase, twin.reason = slot.phase, slot.reason
+        twin.was_used, twin.idle_since, twin.bound_at = slot.was_used, slot.idle_since, slot.bound_at
+    copy.quotas, copy.claims = dict(world.quotas), dict(world.claims)
     copy.claims_made = world.claims_made
     copy.heads = {name: dict(heads) for name, heads in world.heads.items()}
     copy.evicting, copy.shares, copy.borrowers = set(world.evicting), world.shares, world.borrowers

@@ -1,6 +1,7 @@
 """One cycle, top to bottom.
 
 open_session      bring the snapshot up to date; every plugin registers; only then are jobs validated
+settle_slots      slots whose time is over before they had a node are none any more
 drain             queues that are closing are emptied
 hold_for_repair   gangs of which bindings were refused keep their claim on room for the rest
 honour_claims     what was promised comes first
@@ -17,6 +18,7 @@ from skysail.batch.model.outcome import Event, Outcome, OutcomeCode, told
 from skysail.batch.pausing import Steps, StepsTo, finish
 from skysail.batch.repair import hold_for_repair
 from skysail.batch.session import Configuration, Session
+from skysail.batch.slot_ending import settle_slots
 from skysail.batch.world import World
 
 VALIDATED_AT_ONCE = 64
@@ -110,6 +112,7 @@ def cycle_steps(world: World, configuration: Configuration) -> StepsTo[Session]:
     """One cycle, step by step: open, execute the actions in order, close."""
     session = _registered(world, configuration)
     try:
+        settle_slots(session)
         yield from _validate_jobs(session)
         drain(session)
         held = hold_for_repair(session)

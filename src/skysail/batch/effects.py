@@ -39,7 +39,7 @@ class Effects:
 
     Attributes:
         binds: Batches, in the order they were decided.
-        slots: Slots that were bound.
+        slots: Slots that were bound, or are for one use and now have it.
         released: Slots that were given back.
         claims: Claims to write, before `evictions`.
         ended: Claims that ended without being kept: to be erased where they stand written.

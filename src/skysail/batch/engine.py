@@ -6,13 +6,13 @@ A cycle in which nothing changed is no cycle: `is_due` is a comparison of two nu
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from skysail.batch.actions.release_quota import is_due
 from skysail.batch.cycle import cycle_steps
 from skysail.batch.effects import Effects
 from skysail.batch.model.job import Job
 from skysail.batch.model.outcome import Event
 from skysail.batch.pausing import Inbox, Pause, StepsTo, finish
 from skysail.batch.session import Configuration, Session
+from skysail.batch.slot_ending import is_due
 from skysail.batch.world import World
 
 
@@ -97,7 +97,7 @@ class Engine:
         return not self.world.owns_cache and self.world.cache.generation != self._cache_seen
 
     def _slot_is_due(self, now: float) -> bool:
-        return any(slot.node and not slot.holders and is_due(slot, now) for slot in self.world.slots.values())
+        return any(is_due(slot, now) for slot in self.world.slots.values())
 
     def run_once(self, now: float) -> Cycle | None:
         """One cycle at once, or None when nothing was to be done."""

@@ -229,8 +229,10 @@ class Feeding(Listening):
         for problem in records.problems:
             self._problems.setdefault(problem.about, []).append(problem.message)
             _log.info("queue is not as it should be", extra={"object": problem.about, "problem": problem.message})
-        self._membership.namespaces = foreign.namespaces
+        by_namespace, self._membership.namespaces = self._membership.namespaces, foreign.namespaces
         self._world.replace_queues(records.queues, records.job_queues, records.flavors.values())
+        if by_namespace != foreign.namespaces:
+            self._world.read_pods_anew()
         self._changed()
 
     def problems_of(self, about: str) -> list[str]:

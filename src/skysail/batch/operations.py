@@ -291,7 +291,6 @@ class AllocateTaskToQuota(Operation):
     slot: Slot
     before: NodeInfo | None = field(default=None, init=False)
     idle_since: float | None = field(default=None, init=False)
-    was_used: bool = field(default=False, init=False)
     batch: BindBatch | None = field(default=None, init=False)
 
     def apply(self, scope: Scope) -> Refusal | None:
@@ -300,7 +299,7 @@ class AllocateTaskToQuota(Operation):
         refusal = _reserve(scope, (task,), slot.node)
         if refusal is not None:
             return refusal
-        self.idle_since, self.was_used = slot.idle_since, slot.was_used
+        self.idle_since = slot.idle_since
         self.before = scope.nodes.remove(slot.node, scope.world.room_with(slot))
         slot.put(task)
         scope.nodes.add(slot.node, [task.info, *scope.world.room_with(slot)])
@@ -316,7 +315,7 @@ class AllocateTaskToQuota(Operation):
         _unreserve(scope, (task,), slot.node)
         scope.world.count_wanted(task.job, task.request, 1)
         slot.take(task, 0.0)
-        slot.idle_since, slot.was_used = self.idle_since, self.was_used
+        slot.idle_since = self.idle_since
         task.slot, task.state, task.node = None, TaskState.PENDING, ""
         if self.before is not None:
             scope.nodes.restore(self.before)
@@ -333,6 +332,8 @@ class AllocateTaskToQuota(Operation):
         scope.world.refill_slot(self.slot, self.slot.node)
         self.batch = _batch_of(scope.effects, self.task.job)
         self.batch.tasks.append(self.task)
+        if self.slot.spec.ends_with_use and not self.slot.was_used:
+            scope.effects.slots.append(self.slot)
         scope.registrar.fire("bind", self.task.job, (self.task,), self.slot.node)
 
     def uncommit(self, scope: Scope) -> None:

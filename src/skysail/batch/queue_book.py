@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 
 from skysail.batch.accounts import COLUMNS, DEFAULT_QUEUE
+from skysail.batch.implied_groups import implied_spec
 from skysail.batch.ledger import Ledger
 from skysail.batch.model.job import Job, Task, TaskState
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.queue import QueueTree
 from skysail.batch.model.specs import FlavorSpec, JobQueueSpec, PodGroupSpec, QueueSpec
 from skysail.batch.task_book import TaskBook
+from skysail.batch.user_limits import NOBODY, User
 
 
 class QueueBook(TaskBook):
@@ -85,8 +87,7 @@ class QueueBook(TaskBook):
 
     def _requeue(self) -> None:
         for job in self.jobs.values():
-            self._place_in_queue(job)
-        self._recharge()
+            self._requeue_job(job)
         self.tell(Event.QUEUE_CHANGED)
 
     def set_group(self, spec: PodGroupSpec) -> None:
@@ -96,27 +97,46 @@ class QueueBook(TaskBook):
             job = self.jobs[spec.key] = Job(spec.key, spec, now=self.now)
         elif job.spec == spec:
             return
-        self._leave_bundle(job)
-        job.spec, job.uid = spec, spec.uid or spec.key
-        self._join_bundle(job)
-        for task in job.tasks.values():
-            task.sub_group = self._sub_group_of(task, job)
-        self._requeue_job(job)
+        self._take_spec(job, spec)
         self._wake(job)
         if job.is_running():
             self.tell(Event.VICTIMS_CHANGED)
 
     def remove_group(self, key: str) -> None:
-        """A group is gone; its pods wait for it, or run on."""
+        """A group is gone; its pods wait for it, or run on, and are charged as they say themselves."""
         job = self.jobs.get(key)
         if job is None or job.is_lone:
             return
         if job.claim is not None:
             self.end_claim(job)
-        self._leave_bundle(job)
-        job.spec = None
+        self._imply_group(job)
         self._wake(job)
+        if job.is_running():
+            self.tell(Event.VICTIMS_CHANGED)
         self._drop_if_empty(job)
+
+    def _take_spec(self, job: Job, spec: PodGroupSpec | None) -> None:
+        """A job's group is this one from now on."""
+        self._leave_bundle(job)
+        job.spec, job.uid = spec, (spec.uid if spec is not None else "") or job.key
+        self._join_bundle(job)
+        for task in job.tasks.values():
+            task.sub_group = self._sub_group_of(task, job)
+        self._requeue_job(job)
+        self.reseat(job.tasks.values())
+
+    def _imply_group(self, job: Job) -> None:
+        """A job has no object: its group is what the eldest pod says that implies one, or none."""
+        implying = [task for task in job.tasks.values() if job.is_lone or task.membership.implicit]
+        eldest = min(implying, key=lambda task: task.age, default=None)
+        self._take_spec(job, implied_spec(eldest, self.now) if eldest is not None else None)
+
+    def _says_less(self, job: Job, gone: Task) -> None:
+        """A pod left a job: what it gave the job - group, queue, user - others give it now, or nobody."""
+        if not self._has_object(job) and job.uid == gone.uid:
+            self._imply_group(job)
+        elif gone.membership.queue or gone.membership.job_queue or gone.membership.user:
+            self._requeue_job(job)
 
     def _join_bundle(self, job: Job) -> None:
         if job.spec is not None and job.spec.bundle:
@@ -131,7 +151,7 @@ class QueueBook(TaskBook):
                 self.bundles.pop(key, None)
 
     def _drop_if_empty(self, job: Job) -> None:
-        if job.tasks or (job.spec is not None and not job.is_lone and not self._is_implied(job)):
+        if job.tasks or self._has_object(job):
             return
         self._leave_bundle(job)
         self.sleepers.drop(job.key)
@@ -141,9 +161,9 @@ class QueueBook(TaskBook):
         del self.jobs[job.key]
 
     @staticmethod
-    def _is_implied(job: Job) -> bool:
-        """Whether the group exists only by what its pods say."""
-        return job.spec is not None and bool(job.spec.bundle_members)
+    def _has_object(job: Job) -> bool:
+        """Whether its group is one, and does not exist only by what its pods say."""
+        return job.spec is not None and not job.is_lone and not job.spec.bundle_members
 
     @staticmethod
     def _sub_group_of(task: Task, job: Job) -> str:
@@ -155,36 +175,39 @@ class QueueBook(TaskBook):
                 return group.name
         return ""
 
-    def _place_in_queue(self, job: Job) -> None:
-        queue, line = self._resolve_queue(job)
-        if queue != job.queue:
-            for task in job.in_state(TaskState.PENDING):
-                self._count_wanted(task, -1)
-            job.queue = queue
-            for task in job.in_state(TaskState.PENDING):
-                self._count_wanted(task, 1)
-        job.line = line
-        said = (task.membership for task in job.tasks.values())
-        job.user = next(((each.user, each.user_groups) for each in said if each.user or each.user_groups), job.user)
-
     def _requeue_job(self, job: Job) -> None:
+        """Where a job belongs is looked at anew; what it holds and waits for is charged there."""
+        (queue, line), user = self._resolve_queue(job), _user_of(job)
+        if (queue, line, user) == (job.queue, job.line, job.user):
+            return
         held = [task for task in job.tasks.values() if task.charged is not None]
+        waiting = job.in_state(TaskState.PENDING)
         for task in held:
             self._uncharge(task)
-        self._place_in_queue(job)
+        for task in waiting:
+            self._count_wanted(task, -1)
+        if queue != job.queue:
+            self.leave_line(job)
+            for each in self.path_of(job.queue) if held else ():
+                self.tell(Event.QUEUE_USE_FELL, each.name)
+        job.queue, job.line, job.user = queue, line, user
+        for task in waiting:
+            self._count_wanted(task, 1)
         for task in held:
             self._charge(task)
+        self.reseat(job.tasks.values())
 
     def _resolve_queue(self, job: Job) -> tuple[str, str]:
+        """A job's queue and line: as its group says, else as the eldest of its pods says that says any."""
         spec = job.spec
-        pods = [task.membership for task in job.tasks.values() if task.membership.queue or task.membership.job_queue]
-        namespace = job.key.removeprefix("pod:").rpartition("/")[0]
-        named = spec.job_queue if spec is not None else ""
-        queue = spec.queue if spec is not None else ""
-        if not named and not queue and pods:
-            named, queue = pods[0].job_queue, pods[0].queue
+        named, queue = (spec.job_queue, spec.queue) if spec is not None else ("", "")
+        if not named and not queue:
+            saying = [task for task in job.tasks.values() if task.membership.queue or task.membership.job_queue]
+            if saying:
+                said = min(saying, key=lambda task: task.age).membership
+                named, queue = said.job_queue, said.queue
         if named:
-            line = f"{namespace}/{named}"
+            line = f"{job.namespace}/{named}"
             found = self.job_queues.get(line)
             return (found.queue if found is not None else f"?{line}"), line
         return queue or DEFAULT_QUEUE, ""
@@ -217,3 +240,12 @@ class QueueBook(TaskBook):
                 vector = self.vector_of(slot.spec.resources, self.flavors.of(slot.node))
                 ledger.force(self.path_of(slot.spec.queue), vector)
         return ledger
+
+
+def _user_of(job: Job) -> User:
+    """Who submitted a job, as the eldest of its pods says that says it."""
+    saying = [task for task in job.tasks.values() if task.membership.user or task.membership.user_groups]
+    if not saying:
+        return NOBODY
+    said = min(saying, key=lambda task: task.age).membership
+    return said.user, said.user_groups

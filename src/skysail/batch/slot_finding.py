@@ -9,6 +9,7 @@ from skysail.batch.model.slot import Slot
 from skysail.batch.placing import Placer
 from skysail.batch.rows import fitting
 from skysail.batch.session import Session
+from skysail.batch.slot_ending import is_expired
 from skysail.batch.slot_use import is_for, owns
 
 
@@ -18,6 +19,7 @@ def usable_slots(session: Session, job: Job) -> list[Slot]:
         slot
         for _, slot in sorted(session.world.slots.items())
         if is_for(slot, job)
+        and not is_expired(slot.spec, session.now)
         and (slot.spec.owner_selector is None or any(owns(slot, task) for task in job.tasks.values()))
     ]
 

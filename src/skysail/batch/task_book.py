@@ -35,6 +35,8 @@ class TaskBook(SlotBook):
         self._charge(task)
         if state is TaskState.BOUND and before is not TaskState.BOUND:
             task.started = self.now
+            if task.slot is not None:
+                task.slot.was_used = True
             task.job.bind_failures, task.job.retry_at = 0, 0.0
             if before is TaskState.BINDING:
                 self.tell(Event.BINDING_ENDED)

@@ -5,6 +5,7 @@ serves it, too, and it equals a rebuild like the rest. It has no entitlement and
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from skysail.batch.model.queue import Queue
 from skysail.batch.model.resources import ANY
@@ -12,6 +13,7 @@ from skysail.batch.model.specs import Figures, QueueSpec, UserLimit
 
 User = tuple[str, tuple[str, ...]]
 """A name and the groups it is in."""
+NOBODY: Final[User] = ("", ())
 
 
 def limits_of(queue: QueueSpec, user: User) -> Iterator[tuple[str, UserLimit]]:

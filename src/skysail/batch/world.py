@@ -20,7 +20,7 @@ from skysail.batch.accounts import DEFAULT_QUEUE, ENDED_PHASES, VolumeReserver
 from skysail.batch.devices import share_of
 from skysail.batch.model.job import HELD, Job, Task, TaskState, lone_key, request_of
 from skysail.batch.model.outcome import Event, told
-from skysail.batch.model.specs import Membership, PodGroupSpec
+from skysail.batch.model.specs import Membership
 from skysail.batch.queue_book import QueueBook
 from skysail.scheduler.cache.pod_info import PodInfo
 
@@ -98,23 +98,41 @@ class World(QueueBook):
             if task is not None:
                 self._drop_task(task)
             return
-        is_new = task is None
+        was_waiting = task is None or task.state <= TaskState.CLAIMED
         if task is None:
             task = self._add_task(pod, membership)
             self._wake(task.job)
         elif task.info.pod is not pod:
             info, task.signed = self._info_of(pod), None
-            if task.state is TaskState.PENDING and info.requests != task.info.requests:
-                self._count_wanted(task, -1)
-                task.info = info
-                task.request = Task(info, task.job).request
-                self._count_wanted(task, 1)
-                self._wake(task.job)
-            else:
-                task.info = info
+            if info.requests != task.info.requests:
+                self._resize(task, info)
+            task.info = info
         self._observe(task, pod, ended=ended)
-        if is_new and task.state in (TaskState.BOUND, TaskState.RELEASING):
-            self.find_seat(task)
+        if was_waiting:
+            self.find_seat(task)  # whoever bound it
+
+    def read_pods_anew(self) -> None:
+        """Other objects changed that say where pods belong: those of whom it is another place now go there."""
+        for task in list(self.tasks.values()):
+            if self.membership(task.pod) != task.membership:
+                self.set_pod(task.pod)
+
+    def _resize(self, task: Task, info: PodInfo) -> None:
+        """A pod asks for more or less than it did: where it waits, or where it runs."""
+        waits = task.state is TaskState.PENDING
+        if task.slot is not None:
+            self._stand_up(task)
+        self._uncharge(task)
+        if waits:
+            self._count_wanted(task, -1)
+        task.request = request_of(info)
+        if waits:
+            self._count_wanted(task, 1)
+            self._wake(task.job)
+        self._charge(task)
+        if task.node:
+            self._find_seats_on(task.node)
+            self._tell_room(task.job)
 
     def remove_pod(self, uid: str) -> None:
         """A pod is gone."""
@@ -142,13 +160,15 @@ class World(QueueBook):
         uid = pod.metadata.uid
         if uid in self.tasks:
             self._drop_task(self.tasks[uid])
-        if pod.spec.node_name and not ended:
-            if uid not in self._foreign:
-                self._foreign[uid] = (pod.spec.node_name, request_of(PodInfo(pod)))
-                self._count_foreign(uid, 1)
-                self.changes += 1
-        else:
+        if not pod.spec.node_name or ended:
             self._drop_foreign(uid)
+            return
+        held = pod.spec.node_name, request_of(self._info_of(pod))
+        if self._foreign.get(uid) != held:
+            self._drop_foreign(uid)
+            self._foreign[uid] = held
+            self._count_foreign(uid, 1)
+            self.changes += 1
 
     def _drop_foreign(self, uid: str) -> None:
         if uid in self._foreign:
@@ -160,11 +180,8 @@ class World(QueueBook):
         key = membership.group or lone_key(pod)
         job = self.jobs.get(key)
         if job is None:
-            job = self.jobs[key] = Job(
-                key, self._implied_spec(pod, membership), is_lone=not membership.group, now=self.now
-            )
-            job.uid = job.spec.uid if job.spec is not None else key
-            self._join_bundle(job)
+            job = self.jobs[key] = Job(key, None, is_lone=not membership.group, now=self.now)
+            job.uid = key
         alike = next(reversed(job.tasks.values()), None)
         if alike is not None and alike.membership == membership:
             membership = alike.membership
@@ -174,32 +191,19 @@ class World(QueueBook):
         job.tasks[task.uid] = self.tasks[task.uid] = task
         if share_of(pod) is not None:
             self.sharers.add(task.uid)
-        if not job.queue or membership.queue or membership.job_queue or membership.user:
+        if self._implies_better(task):
+            self._imply_group(job)
+        elif not job.queue or membership.queue or membership.job_queue or membership.user:
             self._requeue_job(job)
         return task
 
-    def _implied_spec(self, pod: Pod, membership: Membership) -> PodGroupSpec | None:
-        """The group of a pod that needs no object for it: a lone pod, or a gang that exists by annotation."""
-        if membership.group and not membership.implicit:
-            return None
-        namespace, _, name = (membership.group or pod.key).rpartition("/")
-        created = pod.metadata.creation_timestamp
-        return PodGroupSpec(
-            namespace=namespace,
-            name=name,
-            uid=pod.metadata.uid,
-            queue=membership.queue,
-            job_queue=membership.job_queue,
-            min_member=membership.min_member if membership.group else 1,
-            created=created.timestamp() if created is not None else self.now,
-            preemptible=membership.preemptible is not False,
-            bundle=min(membership.bundle, default=""),
-            bundle_members=membership.bundle,
-            match_policy=membership.match_policy,
-            zone=membership.zone,
-            schedule_timeout_seconds=membership.schedule_timeout_seconds,
-            sla_waiting_seconds=membership.sla_waiting_seconds,
-        )
+    def _implies_better(self, task: Task) -> bool:
+        """Whether a group that has no object is to be what a new pod says of it: it is the eldest that says any."""
+        job = task.job
+        if self._has_object(job) or not (job.is_lone or task.membership.implicit):
+            return False
+        known = self.tasks.get(job.uid)
+        return known is None or task.age < known.age
 
     def _observe(self, task: Task, pod: Pod, *, ended: bool) -> None:
         """Bring a task's state to what its pod says."""
@@ -228,6 +232,8 @@ class World(QueueBook):
         self.evicting.discard(task.uid)
         self.sharers.discard(task.uid)
         self.protected.pop(task.uid, None)
+        if job.tasks or self._has_object(job):
+            self._says_less(job, task)
         self._wake(job)
         self._drop_if_empty(job)
 

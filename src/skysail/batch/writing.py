@@ -151,7 +151,15 @@ class StatusWriting:
             return False
         holders = {each.index: list(each.holders) for each in quota.status.slots}
         rows: list[Raw] = [
-            {"index": each.index, "phase": each.phase, "nodeName": each.node, "holders": holders.get(each.index, [])}
+            {
+                "index": each.index,
+                "phase": each.phase,
+                "nodeName": each.node,
+                "boundTime": format_time(datetime.fromtimestamp(each.bound_at, UTC)) if each.node else None,
+                "holders": holders.get(each.index, []),
+                "used": each.is_spent,
+                "reason": each.reason or "",
+            }
             for each in slots
         ]
         node = slots[0].node if len(slots) == 1 else None

@@ -1,7 +1,7 @@
 """Slots that are idle for longer than their policy, or past their end, are given back. Implicit ones have no rest."""
 
-from skysail.batch.model.slot import Slot
 from skysail.batch.session import Arguments, Session
+from skysail.batch.slot_ending import why_over
 
 
 class ReleaseQuota:
@@ -18,23 +18,11 @@ class ReleaseQuota:
     def execute(self, session: Session) -> None:
         """Give back."""
         for slot in list(session.world.slots.values()):
-            if slot.node and not slot.holders and is_due(slot, session.now):
-                session.world.unbind_slot(slot)
-                slot.phase = "Releasing"
+            reason = why_over(slot, session.now) if slot.node and not slot.holders else None
+            if reason is not None:
+                session.world.end_slot(slot, reason)
                 session.effects.released.append(slot)
                 session.note("release", slot.key)
 
     def uninitialize(self) -> None:
         """Nothing to do."""
-
-
-def is_due(slot: Slot, now: float) -> bool:
-    """Whether an empty slot has had its time."""
-    spec = slot.spec
-    if spec.expires is not None and now >= spec.expires:
-        return True
-    if slot.was_used and (spec.allocate_once or spec.release == "OnJobFinish"):
-        return True
-    return (
-        spec.release == "Idle" and slot.idle_since is not None and now - slot.idle_since >= spec.release_after_seconds
-    )

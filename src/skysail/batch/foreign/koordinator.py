@@ -89,6 +89,7 @@ class ReservationStatus(Struct, frozen=True, gc=False):
 
     node_name: str = ""
     phase: str = ""
+    current_owners: tuple[OwnerObject, ...] = ()
 
 
 class Reservation(ApiObject, frozen=True, gc=False, kw_only=True):
@@ -130,6 +131,8 @@ def read_reservation(raw: Raw) -> tuple[specs.QuotaSpec | None, list[Problem]]:
         allocate_once=once,
         expires=_expires(found, notes),
         node={0: found.status.node_name} if found.status.node_name else {},
+        holders={0: tuple(f"{each.namespace}/{each.name}" for each in found.status.current_owners)},
+        used=frozenset({0}) if found.status.current_owners else frozenset(),
         created=created(found),
     )
     return quota, notes.problems

@@ -112,13 +112,24 @@ class SlotStatus(Struct, frozen=True, gc=False):
         index: Which.
         phase: Pending, Bound or Releasing.
         node_name: Where it is bound.
+        bound_time: Since when.
         holders: Pods in it.
+        used: Whether a pod was ever put into it.
+        reason: While it is Releasing: Used, Idle or Expired.
     """
 
     index: int
     phase: str = ""
     node_name: str = ""
+    bound_time: datetime | None = None
     holders: tuple[str, ...] = ()
+    used: bool = False
+    reason: str = ""
+
+    @property
+    def was_used(self) -> bool:
+        """Whether it had a pod; of one that was given back that is believed where nobody wrote down why."""
+        return self.used or bool(self.holders) or (self.phase == "Releasing" and not self.reason)
 
 
 class QuotaStatus(Struct, frozen=True, gc=False):

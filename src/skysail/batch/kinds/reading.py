@@ -17,7 +17,7 @@ from skysail.batch.kinds.job_queue import JobQueue
 from skysail.batch.kinds.parts import TopologyWish
 from skysail.batch.kinds.pod_group import PodGroup, SubGroup
 from skysail.batch.kinds.queue import PreemptionRules, Queue, QueueFlavor, QueueLimit, QueueSpec
-from skysail.batch.kinds.quota import Quota
+from skysail.batch.kinds.quota import Quota, QuotaSpec, SlotStatus
 from skysail.batch.membership import sla_of
 from skysail.batch.model import specs
 from skysail.batch.model.claim import Claim
@@ -26,6 +26,7 @@ from skysail.scheduler.config.durations import parse_duration
 
 STATES: Final[Mapping[str, specs.QueueState]] = {"None": "Open", "Hold": "Closed", "HoldAndDrain": "Closing"}
 DEQUEUES: Final[Mapping[str, specs.Dequeue]] = {"StrictFIFO": "fifo", "BestEffortFIFO": "traverse"}
+REASONS: Final[Mapping[str, specs.ReleaseReason]] = {"Used": "Used", "Idle": "Idle", "Expired": "Expired"}
 PriorityOf = Callable[[str], int | None]
 """The value of a PriorityClass, or None when there is none of that name."""
 
@@ -381,8 +382,16 @@ def read_quota(quota: Quota) -> tuple[specs.QuotaSpec, list[Problem]]:
         release_after_seconds=notes.seconds(spec.release_policy.after, "releasePolicy.after"),
         expires=expires,
         node={slot.index: slot.node_name for slot in quota.status.slots if slot.node_name},
-        released=frozenset(slot.index for slot in quota.status.slots if slot.phase == "Releasing"),
+        bound={slot.index: int(seconds_of(slot.bound_time)) for slot in quota.status.slots if slot.bound_time},
+        holders={slot.index: slot.holders for slot in quota.status.slots if slot.holders},
+        used=frozenset(slot.index for slot in quota.status.slots if slot.was_used),
+        released={slot.index: _reason(slot, spec) for slot in quota.status.slots if slot.phase == "Releasing"},
         zone=spec.topology.zone,
         created=created(quota),
     )
     return read, notes.problems
+
+
+def _reason(slot: SlotStatus, spec: QuotaSpec) -> specs.ReleaseReason:
+    """Why a slot was given back; where nobody wrote it down, what the Quota's policy would do it for."""
+    return REASONS.get(slot.reason) or ("Idle" if spec.release_policy.type == "Idle" else "Used")

@@ -104,6 +104,12 @@ class Task:
         created = self.info.pod.metadata.creation_timestamp
         return -self.priority, created.timestamp() if created else 0.0, self.info.pod.name, self.uid
 
+    @property
+    def age(self) -> tuple[float, str]:
+        """Its place among all tasks by when it was made; whoever hears of them in whatever order agrees on that."""
+        created = self.info.pod.metadata.creation_timestamp
+        return created.timestamp() if created else 0.0, self.uid
+
     def __repr__(self) -> str:
         return f"Task({self.key}, {self.state.name}, {self.node or '-'})"
 
@@ -132,7 +138,7 @@ class Job:
         tasks: By uid, in the order they came.
         queue: The name of its queue, as resolved; may name a queue that is not there.
         line: `namespace/name` of its JobQueue, or empty.
-        user: Who submitted it, as its first pod that says so says; with the groups of that user.
+        user: Who submitted it, as its eldest pod that says so says; with the groups of that user.
         claim: What it was promised.
         outcome: Why it waits; None when it does not.
         first_seen: Seconds at which it first wanted to run.

@@ -1,6 +1,9 @@
 """A slot: a place of a certain size, scheduled by itself and then filled by tasks.
 
-    Pending --AllocateQuota--> Bound --idle too long, expired--> Releasing --> gone
+    Pending --AllocateQuota--> Bound --was used, idle too long, expired--> Releasing --> gone
+       |  ^                                                                | ^
+       |  `------------ its Quota says otherwise than why it went ---------' |
+       `---------------------------------- expired --------------------------'
 
 Implicit slots, one for a task whose queue's users define no Quota, are made and released with their task and have no
 object; they need no account of their own, so only explicit slots are `Slot`s.
@@ -10,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from skysail.batch.model.resources import PODS
-from skysail.batch.model.specs import QuotaSpec
+from skysail.batch.model.specs import QuotaSpec, ReleaseReason
 
 SlotPhase = Literal["Pending", "Bound", "Releasing"]
 
@@ -30,22 +33,26 @@ class Slot:
         index: Which of its slots.
         phase: See above.
         node: Where it is bound, or empty.
+        bound_at: Since when, in whole seconds since 1970, as its status says it.
         holders: Tasks in it, by uid.
         used: What they take.
         idle_since: Seconds at which its last holder left; None while it has one.
-        was_used: Whether it ever had a holder.
+        was_used: Whether a pod ever ran in it.
+        reason: While it is Releasing: why.
     """
 
-    __slots__ = ("holders", "idle_since", "index", "node", "phase", "spec", "used", "was_used")
+    __slots__ = ("bound_at", "holders", "idle_since", "index", "node", "phase", "reason", "spec", "used", "was_used")
 
     def __init__(self, spec: QuotaSpec, index: int, now: float) -> None:
         self.spec, self.index = spec, index
         self.phase: SlotPhase = "Pending"
         self.node = ""
+        self.bound_at = 0
         self.holders: dict[str, Holder] = {}
         self.used: dict[str, int] = {}
         self.idle_since: float | None = now
         self.was_used = False
+        self.reason: ReleaseReason | None = None
 
     @property
     def key(self) -> str:
@@ -56,6 +63,11 @@ class Slot:
     def size(self) -> Mapping[str, int]:
         """What it offers."""
         return self.spec.resources
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a pod ran in it, or is on its way there: what must be known of it after a restart."""
+        return self.was_used or bool(self.holders)
 
     def has_room_for(self, request: Mapping[str, int]) -> bool:
         """Whether a task fits beside its holders: only the resources the slot names count, and it must name them."""
@@ -89,7 +101,6 @@ class Slot:
         self.holders[task.uid] = task
         self._count(task, 1)
         self.idle_since = None
-        self.was_used = True
 
     def take(self, task: Holder, now: float) -> None:
         """A task leaves it."""

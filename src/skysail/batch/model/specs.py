@@ -249,6 +249,10 @@ class PodGroupSpec:
         return f"{self.namespace}/{self.name}"
 
 
+ReleaseReason = Literal["Used", "Idle", "Expired"]
+"""Why a slot is given back: who sat in it ended, nobody sat in it for too long, or its time is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuotaSpec:
     """A slot of resources that is itself scheduled: bound to a node, held for its queue, then filled by tasks.
@@ -269,7 +273,10 @@ class QuotaSpec:
         release_after_seconds: See there.
         expires: Seconds since 1970 at which it ends; None is never.
         node: The node it is bound to, as its status says, by index.
-        released: Slots that were given back, as its status says, by index.
+        bound: Since when slots are bound, as its status says, in seconds since 1970, by index.
+        holders: Names of the pods in slots, as its status says, by index; it may say it a moment late.
+        used: Slots in which pods ran or were to run, as its status says, by index.
+        released: Slots that were given back, and why, as its status says, by index.
         zone: The zone it shall be in; empty is any.
         created: Seconds since 1970.
     """
@@ -289,7 +296,10 @@ class QuotaSpec:
     release_after_seconds: float = 0.0
     expires: float | None = None
     node: Mapping[int, str] = field(default_factory=dict)
-    released: frozenset[int] = frozenset()
+    bound: Mapping[int, int] = field(default_factory=dict)
+    holders: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    used: frozenset[int] = frozenset()
+    released: Mapping[int, ReleaseReason] = field(default_factory=dict)
     zone: str = ""
     created: float = 0.0
 
@@ -297,6 +307,11 @@ class QuotaSpec:
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def ends_with_use(self) -> bool:
+        """Whether a slot is given back once nobody sits in it any more."""
+        return self.allocate_once or self.release == "OnJobFinish"
 
 
 @dataclass(frozen=True, slots=True)
