@@ -19,12 +19,12 @@ from skysail.api.kinds import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
-    PRIORITY_CLASSES,
     STORAGE_CLASSES,
     Kind,
 )
 from skysail.api.node import Node
 from skysail.api.raw import Raw
+from skysail.batch.feeding_groups import GroupFeeding
 from skysail.batch.following import Following
 from skysail.batch.foreign.koordinator import read_reservation
 from skysail.batch.foreign.pods import MembershipReader
@@ -34,13 +34,10 @@ from skysail.batch.foreign.registry import (
     RESERVATIONS,
     WORKLOAD_PRIORITIES,
     WORKLOADS,
-    RawKind,
-    read_group,
     read_queues,
 )
-from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, PodGroup, Quota
+from skysail.batch.kinds import JOB_QUEUES, POD_GROUPS, QUEUES, QUOTAS, Quota
 from skysail.batch.kinds import reading as own
-from skysail.batch.listening import Listening
 from skysail.batch.model.outcome import Event
 from skysail.batch.model.slot import Slot, slot_key
 from skysail.batch.object_lister import ObjectLister
@@ -49,14 +46,12 @@ from skysail.client.api_client import ApiClient
 from skysail.controller.customresources.installing import DEFINITIONS
 from skysail.informer.factory import InformerFactory
 from skysail.informer.handlers import Handlers
-from skysail.informer.keys import Key
 from skysail.informer.shared_informer import SharedInformer
 
 _log = logging.getLogger(__name__)
-PRIORITIES: Final = PRIORITY_CLASSES
 
 
-class Feeding(Listening):
+class Feeding(GroupFeeding):
     """The informers of the batch engine.
 
     Args:
@@ -77,14 +72,12 @@ class Feeding(Listening):
         changed: Callable[[], None],
         submit: Callable[[Callable[[], None]], None] = lambda change: change(),
     ) -> None:
-        super().__init__(informers, submit)
-        self._world, self._membership, self._changed = world, membership, changed
+        super().__init__(informers, world, changed, submit)
+        self._membership = membership
         self.queue_informers: dict[str, SharedInformer[Any]] = {}
         """By resource, of every kind that queues are read from."""
         self.queue_kinds: dict[str, Kind[Any]] = {}
         self._problems: dict[str, list[str]] = {}
-        self.groups: dict[str, tuple[Kind[Any], Any]] = {}
-        """The object behind each group, by key, with its kind: where statuses are written."""
         self.quotas: dict[str, Quota] = {}
         self._others: dict[str, ObjectLister] = {}
         self._following = Following(client)
@@ -95,8 +88,7 @@ class Feeding(Listening):
 
     async def start(self) -> None:
         """Watch everything, and wait until the world was told of all: queues before groups, nodes, slots and pods."""
-        self._priorities = self._informers.informer(PRIORITIES)
-        self._listen(self._priorities, self._priority_handlers())
+        self._watch_priorities()
         names = Handlers(add=self._namespace, update=self._namespace_changed, delete=self._no_namespace)
         self._listen(self._informers.informer(NAMESPACES), names)
         for kinds in _QUEUE_TABLE:
@@ -153,15 +145,6 @@ class Feeding(Listening):
         del self.queue_kinds[kind.resource]
         self._read_queues()
 
-    def _follow_groups(self, kind: Kind[Any]) -> None:
-        ours = Handlers(add=self._group, update=self._group_changed, delete=self._no_group)
-        self._attach(kind, ours if kind is POD_GROUPS else self._foreign_group_handlers(kind))
-
-    def _leave_groups(self, kind: Kind[Any]) -> None:
-        self._detach(kind)
-        for key in [key for key, (of, _) in self.groups.items() if of is kind]:
-            self._forget_group(kind, key)
-
     def _follow_quotas(self, kind: Kind[Any]) -> None:
         self._attach(kind, Handlers(add=self._quota, update=self._quota_changed, delete=self._no_quota))
 
@@ -188,13 +171,6 @@ class Feeding(Listening):
     def _leave_workloads(self, kind: Kind[Any]) -> None:
         self.workloads = None
         self._detach(kind)
-
-    def _follow_priorities(self, kind: Kind[Any]) -> None:
-        self._attach(kind, self._priority_handlers())
-
-    def _leave_priorities(self, kind: Kind[Any]) -> None:
-        self._detach(kind)
-        self._read_groups()
 
     # -- namespaces ------------------------------------------------------------------------------------------------
 
@@ -238,79 +214,6 @@ class Feeding(Listening):
     def problems_of(self, about: str) -> list[str]:
         """What is wrong with a queue's object, in words; `about` is as in `Problem`."""
         return self._problems.get(about, [])
-
-    # -- groups ----------------------------------------------------------------------------------------------------
-
-    def _priority_of(self, name: str) -> int | None:
-        """By a PriorityClass, or by Kueue's WorkloadPriorityClass."""
-        found = self._priorities.lister.get(Key("", name))
-        if found is not None:
-            return int(found.value)
-        kueues = self._attached.get(WORKLOAD_PRIORITIES[0].resource)
-        value = (kueues.lister.get(Key("", name)) or {}).get("value") if kueues is not None else None
-        return value if isinstance(value, int) else None
-
-    def _priority_handlers(self) -> Handlers[Any]:
-        """A class that comes, changes or goes is a matter of every group that names it."""
-
-        def changed(priority: Any) -> None:
-            self._read_groups(priority["metadata"]["name"] if isinstance(priority, dict) else priority.name)
-
-        return Handlers(add=changed, update=lambda old, new: changed(new), delete=changed)
-
-    def _read_groups(self, priority_class: str = "") -> None:
-        """Read groups anew that name this priority class, or any."""
-        for kind, group in list(self.groups.values()):
-            named = _priority_class_of(group)
-            if named and priority_class in ("", named):
-                if kind is POD_GROUPS:
-                    self._group(group)
-                else:
-                    self._foreign_group(kind, group)
-
-    def _group(self, group: PodGroup) -> None:
-        spec, problems = own.read_group(group, self._priority_of)
-        for problem in problems:
-            _log.info("group is not as it should be", extra={"object": problem.about, "problem": problem.message})
-        self.groups[spec.key] = (POD_GROUPS, group)
-        self._world.set_group(spec)
-        self._changed()
-
-    def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
-        self.groups[new.key] = (POD_GROUPS, new)
-        if old.spec != new.spec or old.uid != new.uid:
-            self._group(new)
-
-    def _no_group(self, group: PodGroup) -> None:
-        self._forget_group(POD_GROUPS, group.key)
-
-    def _forget_group(self, kind: Kind[Any], key: str) -> None:
-        if self.groups.get(key, (None,))[0] is kind:
-            del self.groups[key]
-            self._world.remove_group(key)
-            self._changed()
-
-    def _foreign_group_handlers(self, kind: RawKind) -> Handlers[Raw]:
-        def put(raw: Raw) -> None:
-            self._foreign_group(kind, raw)
-
-        def drop(raw: Raw) -> None:
-            self._forget_group(kind, f"{raw['metadata'].get('namespace', '')}/{raw['metadata']['name']}")
-
-        return Handlers(add=put, update=lambda old, new: put(new), delete=drop)
-
-    def _foreign_group(self, kind: RawKind, raw: Raw) -> None:
-        spec, problems = read_group(kind, raw, self._priority_of)
-        for problem in problems:
-            _log.info("group is not as it should be", extra={"object": problem.about, "problem": problem.message})
-        if spec is None:
-            return
-        known = self.groups.get(spec.key)
-        if known is not None and known[0] is POD_GROUPS:
-            return
-        self.groups[spec.key] = (kind, raw)
-        self._world.set_group(spec)
-        self._changed()
 
     # -- slots, nodes, pods ----------------------------------------------------------------------------------------
 
@@ -381,12 +284,6 @@ class Feeding(Listening):
     def _no_pod(self, pod: Pod) -> None:
         self._world.remove_pod(pod.metadata.uid)
         self._changed()
-
-
-def _priority_class_of(group: PodGroup | Raw) -> str:
-    if isinstance(group, PodGroup):
-        return group.spec.priority_class_name
-    return str((group.get("spec") or {}).get("priorityClassName") or "")
 
 
 _VOLUME_KINDS: Final = frozenset(

@@ -1,6 +1,9 @@
 """Every kind of another system to which a status is owed gets it, on a live server."""
 
+import random
 from functools import partial
+
+import pytest
 
 from skysail.api.kinds import JOBS, PODS, PRIORITY_CLASSES
 from skysail.apiserver import server
@@ -226,5 +229,51 @@ def test_a_priority_class_that_comes_later_counts_for_the_gangs_that_name_it():
             await client.delete(kind, "urgent")
             await cluster.advance(5)
             assert [world.jobs[f"default/{name}"].spec.priority for name in ("own", "volcanos")] == [None, None]
+
+    on_cluster(act, processes=processes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_groups_of_one_name_the_same_counts_in_whatever_order_they_come_and_go(seed):
+    """Ours, then the systems in order: what a process sees that starts now."""
+    kinds = (POD_GROUPS, VOLCANO_GROUPS[0], KAI_GROUPS[0], COSCHEDULING_GROUPS[0])
+    processes, order = [], list(enumerate(kinds, 1))
+    random.Random(seed).shuffle(order)
+
+    async def act(cluster):
+        await cluster.advance(5)
+        client, world, there = cluster.client, processes[0].scheduler.world, set()
+        for number, kind in order:
+            await client.create(kind, {"metadata": {"name": "g"}, "spec": {"minMember": number}}, "default")
+            there.add(number)
+            await cluster.advance(5)
+            assert world.jobs["default/g"].spec.min_member == min(there)
+        for number, kind in order:
+            await client.delete(kind, "g", "default")
+            there.discard(number)
+            await cluster.advance(5)
+            job = world.jobs.get("default/g")
+            assert (job.spec.min_member if job is not None else None) == min(there, default=None)
+
+    on_cluster(act, processes=processes)
+
+
+def test_a_namespaces_queue_that_comes_or_goes_takes_its_pods_with_it():
+    processes = []
+
+    async def act(cluster):
+        client = cluster.client
+        await client.create(PODS, pod("p"), "default")
+        await cluster.advance(5)
+        world = processes[0].scheduler.world
+        for queue in ("elastic", "default"):
+            if queue == "elastic":
+                quota = {"metadata": {"name": "elastic"}, "spec": {"max": {"cpu": "8"}}}
+                await client.create(ELASTIC_QUOTAS[0], quota, "default")
+            else:
+                await client.delete(ELASTIC_QUOTAS[0], "elastic", "default")
+            await cluster.advance(5)
+            found = {name.rpartition("/")[2] for name, _, _ in world.ledger.entries()}
+            assert found == {queue}
 
     on_cluster(act, processes=processes)
