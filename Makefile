@@ -30,7 +30,7 @@ unit: setup
 	$(BIN)/pytest -n 2 --dist worksteal
 
 soak: setup
-	SOAK_SEEDS=$(or $(SEEDS),200) $(BIN)/pytest -n 2 --dist worksteal
+	SOAK_SEEDS=$(or $(SEEDS),200) $(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile=soak
 
 bench: setup
 	$(BIN)/python -m bench

@@ -116,17 +116,20 @@ def test_a_store_damaged_in_the_middle_is_refused(tmp_path: Path) -> None:
 async def test_a_disk_too_full_to_start_on_is_refused(
     tmp_path: Path, spare_pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = sqlite3.connect
+    connect, made = sqlite3.connect, []
 
     def small(*args: Any, **options: Any) -> sqlite3.Connection:
         connection = connect(*args, **options)
         connection.execute(f"PRAGMA max_page_count={spare_pages + 1}")
+        made.append(connection)
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", small)
     with pytest.raises(ConfigError, match="cannot use the data directory: database or disk is full"):
         async with open_server(tmp_path).running():
             pass
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        made[0].execute("SELECT 1")
 
 
 class Failing:

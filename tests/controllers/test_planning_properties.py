@@ -98,7 +98,7 @@ def test_proportional_scaling_gives_out_exactly_the_difference(
     wanted = deployment(after, surge, 1)
     remembered = (before, max(before, sum(size for size, _ in given_holders)))
     sets = [replica_set(n, size, ok, remembered, new=False) for n, (size, ok) in enumerate(given_holders)]
-    new = replica_set(9, 2, 2, remembered, new=True)
+    new = replica_set(9, 2, 1, remembered, new=True)
     planned, renew = plan_scale(wanted, new, sets)
     assert renew
     assert min(planned.values()) >= 0

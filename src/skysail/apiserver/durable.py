@@ -19,7 +19,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -64,18 +64,23 @@ class Database:
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / FILE_NAME
+        self._held = ExitStack()
         with self._refusing():
             directory.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self._file, check_same_thread=False, isolation_level=None, timeout=0.2)
+            self._held.callback(self._connection.close)
             self._open()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Whatever the disk says before serving is the directory's fault, and ends the start."""
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            raise self.unusable(_why(error)) from error
+        """Whatever the disk says before serving is the directory's fault, and ends the start; the file is let go."""
+        with ExitStack() as on_error:
+            on_error.push(self._held)
+            try:
+                yield
+            except (OSError, sqlite3.Error) as error:
+                raise self.unusable(_why(error)) from error
+            on_error.pop_all()
 
     def unusable(self, why: str) -> ConfigError:
         """The error that ends a start on this directory."""
@@ -173,7 +178,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of the directory."""
-        self._connection.close()
+        self._held.close()
 
 
 def _why(error: Exception) -> str:
