@@ -127,16 +127,8 @@ class QueueBook(TaskBook):
 
     def _imply_group(self, job: Job) -> None:
         """A job has no object: its group is what the eldest pod says that implies one, or none."""
-        implying = [task for task in job.tasks.values() if job.is_lone or task.membership.implicit]
-        eldest = min(implying, key=lambda task: task.age, default=None)
+        eldest = job.eldest("group")
         self._take_spec(job, implied_spec(eldest, self.now) if eldest is not None else None)
-
-    def _says_less(self, job: Job, gone: Task) -> None:
-        """A pod left a job: what it gave the job - group, queue, user - others give it now, or nobody."""
-        if not self._has_object(job) and job.uid == gone.uid:
-            self._imply_group(job)
-        elif gone.membership.queue or gone.membership.job_queue or gone.membership.user:
-            self._requeue_job(job)
 
     def _join_bundle(self, job: Job) -> None:
         if job.spec is not None and job.spec.bundle:
@@ -202,10 +194,9 @@ class QueueBook(TaskBook):
         spec = job.spec
         named, queue = (spec.job_queue, spec.queue) if spec is not None else ("", "")
         if not named and not queue:
-            saying = [task for task in job.tasks.values() if task.membership.queue or task.membership.job_queue]
-            if saying:
-                said = min(saying, key=lambda task: task.age).membership
-                named, queue = said.job_queue, said.queue
+            eldest = job.eldest("queue")
+            if eldest is not None:
+                named, queue = eldest.membership.job_queue, eldest.membership.queue
         if named:
             line = f"{job.namespace}/{named}"
             found = self.job_queues.get(line)
@@ -244,8 +235,5 @@ class QueueBook(TaskBook):
 
 def _user_of(job: Job) -> User:
     """Who submitted a job, as the eldest of its pods says that says it."""
-    saying = [task for task in job.tasks.values() if task.membership.user or task.membership.user_groups]
-    if not saying:
-        return NOBODY
-    said = min(saying, key=lambda task: task.age).membership
-    return said.user, said.user_groups
+    eldest = job.eldest("user")
+    return (eldest.membership.user, eldest.membership.user_groups) if eldest is not None else NOBODY

@@ -188,22 +188,15 @@ class World(QueueBook):
         task = Task(self._info_of(pod), job, membership)
         task.sub_group = self._sub_group_of(task, job)
         task.state = TaskState.GATED
-        job.tasks[task.uid] = self.tasks[task.uid] = task
+        self.tasks[task.uid] = task
+        job.take(task)
         if share_of(pod) is not None:
             self.sharers.add(task.uid)
-        if self._implies_better(task):
+        if not self._has_object(job) and job.eldest("group") is task:
             self._imply_group(job)
-        elif not job.queue or membership.queue or membership.job_queue or membership.user:
+        elif not job.queue or job.eldest("queue") is task or job.eldest("user") is task:
             self._requeue_job(job)
         return task
-
-    def _implies_better(self, task: Task) -> bool:
-        """Whether a group that has no object is to be what a new pod says of it: it is the eldest that says any."""
-        job = task.job
-        if self._has_object(job) or not (job.is_lone or task.membership.implicit):
-            return False
-        known = self.tasks.get(job.uid)
-        return known is None or task.age < known.age
 
     def _observe(self, task: Task, pod: Pod, *, ended: bool) -> None:
         """Bring a task's state to what its pod says."""
@@ -227,13 +220,17 @@ class World(QueueBook):
             self.cache.forget(task.uid)
         self.move(task, TaskState.FAILED, task.node)
         self._leave_slot(task)
-        del job.tasks[task.uid]
+        was_heard = task in (job.eldest("queue"), job.eldest("user"))
+        job.give_up(task)
         del self.tasks[task.uid]
         self.evicting.discard(task.uid)
         self.sharers.discard(task.uid)
         self.protected.pop(task.uid, None)
-        if job.tasks or self._has_object(job):
-            self._says_less(job, task)
+        has_object = self._has_object(job)
+        if job.tasks and not has_object and job.uid == task.uid:
+            self._imply_group(job)
+        elif was_heard and (job.tasks or has_object):
+            self._requeue_job(job)
         self._wake(job)
         self._drop_if_empty(job)
 

@@ -10,10 +10,11 @@ Invariant: exactly the states in `HELD` (and RELEASING) stand in the ledger's `h
 `claimed`; `skysail.batch.world` moves them.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Final
+from typing import Final, Literal
 
 from skysail.api.core import Pod
 from skysail.batch.model.claim import Claim
@@ -42,11 +43,17 @@ READY: Final = frozenset({TaskState.BINDING, TaskState.BOUND, TaskState.SUCCEEDE
 ENDED: Final = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
 
 
+Age = tuple[float, str]
+Word = Literal["group", "queue", "user"]
+"""What a pod may say for its job: that it needs no object, its queue or JobQueue, who submitted it."""
+
+
 class Task:
     """One pod, as a part of its job.
 
     Attributes:
         uid: The pod's.
+        age: Its place among all tasks by when it was made; whoever hears of them in whatever order agrees on that.
         info: The pod and what is derived of it.
         job: Whose it is.
         membership: What the pod says of itself.
@@ -62,12 +69,14 @@ class Task:
     """
 
     __slots__ = (
-        "charged", "info", "job", "membership", "node", "request", "signed", "slot", "started", "state", "sub_group",
-        "uid",
+        "age", "charged", "info", "job", "membership", "node", "request", "signed", "slot", "started", "state",
+        "sub_group", "uid",
     )  # fmt: skip
 
     def __init__(self, info: PodInfo, job: "Job", membership: Membership = ALONE) -> None:
         self.uid = info.key
+        created = info.pod.metadata.creation_timestamp
+        self.age: Age = (created.timestamp() if created else 0.0, self.uid)
         self.info, self.job, self.membership = info, job, membership
         self.sub_group = membership.sub_group
         self.state = TaskState.PENDING
@@ -101,14 +110,7 @@ class Task:
     @property
     def order(self) -> tuple[int, float, str, str]:
         """Its place among its job's tasks: priority, age, name, uid."""
-        created = self.info.pod.metadata.creation_timestamp
-        return -self.priority, created.timestamp() if created else 0.0, self.info.pod.name, self.uid
-
-    @property
-    def age(self) -> tuple[float, str]:
-        """Its place among all tasks by when it was made; whoever hears of them in whatever order agrees on that."""
-        created = self.info.pod.metadata.creation_timestamp
-        return created.timestamp() if created else 0.0, self.uid
+        return -self.priority, self.age[0], self.info.pod.name, self.uid
 
     def __repr__(self) -> str:
         return f"Task({self.key}, {self.state.name}, {self.node or '-'})"
@@ -152,7 +154,7 @@ class Job:
     """
 
     __slots__ = (
-        "admitted", "attempts", "bind_failures", "claim", "first_seen", "is_lone", "key", "line", "outcome",
+        "_elders", "admitted", "attempts", "bind_failures", "claim", "first_seen", "is_lone", "key", "line", "outcome",
         "passed_over", "queue", "retry_at", "spec", "tasks", "uid", "user", "was_ready",
     )  # fmt: skip
 
@@ -160,6 +162,7 @@ class Job:
         self.key, self.spec, self.is_lone = key, spec, is_lone
         self.uid = spec.uid if spec is not None else ""
         self.tasks: dict[str, Task] = {}
+        self._elders: dict[Word, list[Age]] = {}
         self.queue = self.line = ""
         self.user: tuple[str, tuple[str, ...]] = ("", ())
         self.claim: Claim | None = None
@@ -198,6 +201,24 @@ class Job:
         """How many tasks it needs at least, of any role."""
         return self.spec.min_member if self.spec is not None else 1
 
+    def take(self, task: Task) -> None:
+        """A pod is one of its tasks from now on."""
+        self.tasks[task.uid] = task
+        for word in _words_of(task):
+            insort(self._elders.setdefault(word, []), task.age)
+
+    def give_up(self, task: Task) -> None:
+        """A pod is none of its tasks any more."""
+        del self.tasks[task.uid]
+        for word in _words_of(task):
+            elders = self._elders[word]
+            del elders[bisect_left(elders, task.age)]
+
+    def eldest(self, word: Word) -> Task | None:
+        """The eldest of its tasks that says this."""
+        elders = self._elders.get(word)
+        return self.tasks[elders[0][1]] if elders else None
+
     def in_state(self, *states: TaskState) -> list[Task]:
         """Its tasks in one of these states, in the order they came."""
         return [task for task in self.tasks.values() if task.state in states]
@@ -225,6 +246,16 @@ class Job:
 
     def __repr__(self) -> str:
         return f"Job({self.key}, {len(self.tasks)} tasks)"
+
+
+def _words_of(task: Task) -> Iterator[Word]:
+    said = task.membership
+    if task.job.is_lone or said.implicit:
+        yield "group"
+    if said.queue or said.job_queue:
+        yield "queue"
+    if said.user or said.user_groups:
+        yield "user"
 
 
 class Counts:
