@@ -289,3 +289,12 @@ def test_a_status_that_does_not_say_why_a_slot_was_given_back_is_taken_for_what_
     slots.lab.world.set_quota(slots.said())
     slots.lab.cycle()
     assert slots.phases() == [phase]
+
+
+def test_a_slot_whose_status_does_not_say_since_when_it_is_bound_gets_no_moment_of_ours():
+    slots = Slots()
+    slots.status = QuotaStatus(slots=(SlotStatus(0, "Bound", "n000"),))
+    slots.lab = slots.process()
+    slots.lab.world.set_quota(slots.said())
+    (slot,) = slots.lab.world.slots.values()
+    assert (slot.node, slot.bound_time) == ("n000", None)

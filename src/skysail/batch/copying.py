@@ -30,9 +30,8 @@ def copy_world(world: World) -> World:
     for task in world.tasks.values():
         copy.set_pod(task.pod)
     for quota in world.quotas.values():
-        copy.set_quota(
-            replace(quota, node={}, released={})
-        )  # where its slots are, and who sits there, the world knows better
+        # Where its slots are, and who sits there, the world knows better.
+        copy.set_quota(replace(quota, node={}, released={}))
     for key, job in world.jobs.items():
         _copy_job(copy, job, copy.jobs[key])
     _copy_rest(world, copy)

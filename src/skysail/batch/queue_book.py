@@ -118,12 +118,14 @@ class QueueBook(TaskBook):
     def _take_spec(self, job: Job, spec: PodGroupSpec | None) -> None:
         """A job's group is this one from now on."""
         self._leave_bundle(job)
-        job.spec, job.uid = spec, (spec.uid if spec is not None else "") or job.key
+        before, job.spec = job.spec, spec
+        job.uid = (spec.uid if spec is not None else "") or job.key
         self._join_bundle(job)
-        for task in job.tasks.values():
-            task.sub_group = self._sub_group_of(task, job)
         self._requeue_job(job)
-        self.reseat(job.tasks.values())
+        if _said_of_pods(before) != _said_of_pods(spec):
+            for task in job.tasks.values():
+                task.sub_group = self._sub_group_of(task, job)
+            self.reseat(job.tasks.values())
 
     def _imply_group(self, job: Job) -> None:
         """A job has no object: its group is what the eldest pod says that implies one, or none."""
@@ -231,6 +233,11 @@ class QueueBook(TaskBook):
                 vector = self.vector_of(slot.spec.resources, self.flavors.of(slot.node))
                 ledger.force(self.path_of(slot.spec.queue), vector)
         return ledger
+
+
+def _said_of_pods(spec: PodGroupSpec | None) -> tuple[object, ...]:
+    """What a group says of each of its pods: its sub-group, and the slots it may sit in."""
+    return (spec.sub_groups, spec.quota_refs) if spec is not None else ((), ())
 
 
 def _user_of(job: Job) -> User:

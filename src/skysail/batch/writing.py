@@ -155,7 +155,7 @@ class StatusWriting:
                 "index": each.index,
                 "phase": each.phase,
                 "nodeName": each.node,
-                "boundTime": format_time(datetime.fromtimestamp(each.bound_at, UTC)) if each.node else None,
+                "boundTime": format_time(each.bound_time) if each.bound_time is not None else None,
                 "holders": holders.get(each.index, []),
                 "used": each.is_spent,
                 "reason": each.reason or "",

@@ -21,7 +21,7 @@ from skysail.scheduler.framework.codes import ScoreArray
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.cycle_state import CycleState
-from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, NodeStatuses
+from skysail.scheduler.framework.diagnosis import NO_NODES, Diagnosis, NodeStatuses
 from skysail.scheduler.framework.evaluation import (
     Evaluator,
     Filtered,
@@ -155,7 +155,7 @@ def schedule_pod(
         incremental: False asks every plugin about every row anew; the answer is the same.
     """
     if not len(snapshot):
-        return ScheduleResult(Status.unresolvable(NO_NODES_AVAILABLE))
+        return ScheduleResult(NO_NODES)
     try:
         attempt = find_feasible(
             framework, snapshot, pod_info, nominations=nominations, limit=limit, incremental=incremental

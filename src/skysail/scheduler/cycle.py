@@ -45,11 +45,11 @@ from skysail.scheduler.cache.cluster_cache import CacheError, ClusterCache
 from skysail.scheduler.cache.pod_info import PodInfo
 from skysail.scheduler.cache.snapshot import Snapshot
 from skysail.scheduler.extenders.chain import ExtenderChain
-from skysail.scheduler.failure import NO_NODES, Failure, FailureHandler, broken, refused_on
+from skysail.scheduler.failure import Failure, FailureHandler, broken, refused_on
 from skysail.scheduler.flight import CycleProfile, Decided, Flight
 from skysail.scheduler.framework.conversation import Conversation, alone
 from skysail.scheduler.framework.cycle_state import CycleState
-from skysail.scheduler.framework.diagnosis import Diagnosis
+from skysail.scheduler.framework.diagnosis import NO_NODES, Diagnosis
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo, scheduler_name
 from skysail.scheduler.framework.status import Code, Status
 from skysail.scheduler.instruments import Instruments

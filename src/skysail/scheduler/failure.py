@@ -22,10 +22,10 @@ import numpy as np
 from skysail.api.core import Pod
 from skysail.controller.recorder import EventRecorder
 from skysail.scheduler.attempts import Attempt
-from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, NodeStatuses
+from skysail.scheduler.framework.diagnosis import Diagnosis, NodeStatuses
 from skysail.scheduler.framework.events import ClusterEvent
 from skysail.scheduler.framework.queued_pod import QueuedPodInfo
-from skysail.scheduler.framework.status import SUCCESS, Code, Status
+from skysail.scheduler.framework.status import SUCCESS, Status
 from skysail.scheduler.metrics import ERROR, UNSCHEDULABLE, SchedulerMetrics
 from skysail.scheduler.queue.scheduling_queue import SchedulingQueue
 from skysail.scheduler.status_writer import StatusWriter, Verdict
@@ -34,7 +34,6 @@ _log = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NO_NODES: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_AVAILABLE,))
 _NOTE_LIMIT: Final = 1024
 _CUT: Final = " ..."
 

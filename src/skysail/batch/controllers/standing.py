@@ -261,7 +261,7 @@ def quota_status(
                 index=slot.index,
                 phase=slot.phase,
                 node_name=slot.node,
-                bound_time=moment(slot.bound_at) if slot.node and slot.bound_at else None,
+                bound_time=slot.bound_time,
                 holders=tuple(tasks.get(uid, uid) for uid in slot.holders),
                 used=slot.is_spent,
                 reason=slot.reason or "",

@@ -10,6 +10,7 @@ object; they need no account of their own, so only explicit slots are `Slot`s.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from skysail.batch.model.resources import PODS
@@ -63,6 +64,11 @@ class Slot:
     def size(self) -> Mapping[str, int]:
         """What it offers."""
         return self.spec.resources
+
+    @property
+    def bound_time(self) -> datetime | None:
+        """Since when it is on its node, in UTC; None when it is on none, or nobody wrote it down."""
+        return datetime.fromtimestamp(self.bound_at, UTC) if self.node and self.bound_at else None
 
     @property
     def is_spent(self) -> bool:

@@ -47,13 +47,15 @@ def sort_out_history(template: msgspec.Raw, revisions: Sequence[ControllerRevisi
         revisions: The set's, in order, each with a hash.
     """
     wanted = whole_template(template)
-    equal = [item for item in revisions if whole_template(revision_template(item)) == wanted]
-    old = tuple(item for item in revisions if item not in equal)
+    equal: list[ControllerRevision] = []
+    old: list[ControllerRevision] = []
+    for item in revisions:
+        (equal if whole_template(revision_template(item)) == wanted else old).append(item)
     number = next_number(old)
     if not equal:
-        return History(WantedRevision(None, number), old=old)
+        return History(WantedRevision(None, number), old=tuple(old))
     *duplicates, kept = equal
-    return History(WantedRevision(kept, max(number, kept.revision)), tuple(duplicates), old)
+    return History(WantedRevision(kept, max(number, kept.revision)), tuple(duplicates), tuple(old))
 
 
 def bearing_another_hash(kept: ControllerRevision, pods: Iterable[Pod]) -> list[Pod]:

@@ -26,7 +26,7 @@ from skysail.scheduler.extenders.chain import EXTENDER, Candidate, ExtenderChain
 from skysail.scheduler.framework.codes import ScoreArray
 from skysail.scheduler.framework.containment import PluginFailed
 from skysail.scheduler.framework.conversation import Conversation, ExtenderCall, ExtenderFailed
-from skysail.scheduler.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from skysail.scheduler.framework.diagnosis import NO_NODES, Diagnosis
 from skysail.scheduler.framework.evaluation import Scored, score_rows
 from skysail.scheduler.framework.handle import Nominations
 from skysail.scheduler.framework.runner import Framework
@@ -98,7 +98,7 @@ def schedule_asking(
 ) -> Conversation[ScheduleResult]:
     """Decide where one pod goes, with extenders; arguments as in `skysail.scheduler.algorithm.schedule_pod`."""
     if not len(snapshot):
-        return ScheduleResult(Status.unresolvable(NO_NODES_AVAILABLE))
+        return ScheduleResult(NO_NODES)
     calls: list[ExtenderCall] = []
     try:
         extended = yield from find_asking(

@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/types.go `Diagnosis`, `FitError.Error`, v1.36.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from skysail.scheduler.framework.conversation import ExtenderCall
 from skysail.scheduler.framework.status import SUCCESS, Code, Status
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
+NO_NODES: Final = Status.unresolvable(NO_NODES_AVAILABLE)
 """What an attempt on a cluster without nodes ends with."""
 
 
